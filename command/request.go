@@ -1,0 +1,106 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Request is one command for a shell. Only Script is required.
+type Request struct {
+	// Script is the text that bash runs, as in bash -c: one line or many. It
+	// may not be empty and may not hold a NUL byte.
+	Script string
+
+	// Dir is where Script starts; relative means below the shell's current
+	// directory. Empty means the current directory itself. In a persistent
+	// shell it holds for this command alone: afterwards the shell is back
+	// where it was, unless Script itself went somewhere else.
+	Dir string
+
+	// Env holds "NAME=value" entries that are exported to Script on top of the
+	// shell's environment, for this command alone. A later entry for the same
+	// name wins. NAME must be a shell identifier.
+	Env []string
+
+	// Stdin is what Script reads. Nil means /dev/null. A persistent shell runs
+	// a request with Stdin in a fresh bash, in its own current directory and
+	// with its own exported environment.
+	//
+	// An *os.File is handed to bash as it is. Any other Reader is copied by a
+	// goroutine that ends at the end of the Reader or of the command; a Read
+	// that blocks beyond the command keeps that goroutine until it returns.
+	Stdin io.Reader
+
+	// Stdout and Stderr receive the output while the command runs, in chunks
+	// that do not split a UTF-8 sequence. Nil means that it is only collected
+	// in the Result. Writes come from one goroutine per request; a Writer that
+	// falls far behind the command loses data and is told how much.
+	Stdout, Stderr io.Writer
+
+	// Timeout bounds the whole command, IdleTimeout the time without output
+	// on either stream. Zero means the shell's default; negative means none.
+	Timeout, IdleTimeout time.Duration
+
+	// MergeStderr sends stderr to stdout, in the order in which the command
+	// wrote them. Result.Stderr is then empty.
+	MergeStderr bool
+}
+
+// Errors that say why a Request cannot be run. Nothing ran.
+var (
+	ErrEmptyScript = errors.New("command: script is empty")
+	ErrNUL         = errors.New("command: script holds a NUL byte, which bash cannot carry; pass binary data through Stdin or a file")
+)
+
+// EnvError reports an entry of [Request.Env] that bash could not take.
+type EnvError struct {
+	Entry  string // the name, or the whole entry where it has no "="
+	Reason string
+}
+
+func (e *EnvError) Error() string {
+	return fmt.Sprintf("command: environment entry %q: %s", e.Entry, e.Reason)
+}
+
+// Validate reports what makes the request impossible to run: [ErrEmptyScript],
+// [ErrNUL] or an [*EnvError]. It does not look at the file system.
+func (r Request) Validate() error {
+	if strings.TrimSpace(r.Script) == "" {
+		return ErrEmptyScript
+	}
+	if strings.IndexByte(r.Script, 0) >= 0 || strings.IndexByte(r.Dir, 0) >= 0 {
+		return ErrNUL
+	}
+	return ValidateEnv(r.Env)
+}
+
+// ValidateEnv reports the first entry of env that is not NAME=value with a
+// shell identifier as its name, as an [*EnvError]. Values do not appear in
+// the error: they may be secret.
+func ValidateEnv(env []string) error {
+	for _, entry := range env {
+		name, value, found := strings.Cut(entry, "=")
+		switch {
+		case !found:
+			return &EnvError{Entry: entry, Reason: "wants NAME=value"}
+		case !isIdentifier(name):
+			return &EnvError{Entry: name, Reason: "is not a shell identifier (letters, digits and _, no digit first)"}
+		case strings.IndexByte(value, 0) >= 0:
+			return &EnvError{Entry: name, Reason: "holds a NUL byte"}
+		}
+	}
+	return nil
+}
+
+func isIdentifier(s string) bool {
+	for i, c := range []byte(s) {
+		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}

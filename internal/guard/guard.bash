@@ -1,0 +1,65 @@
+# shellcheck shell=bash
+# The guard of a limpet program. It reads what it has to guard from its stdin, a
+# pipe that only the program holds open:
+#
+#	+ENTRY	processes that have ENTRY in their environment belong to a session
+#	-ENTRY	that session was closed in good order
+#	dDIR	a directory of the program
+#
+# The end of the pipe means that the program is gone, however it went. Then
+# the guard ends what carries an entry, and removes the directories.
+
+trap '' HUP INT TERM
+
+entries=()
+dirs=()
+while IFS= read -r line; do
+	case $line in
+	+*) entries+=("${line#+}") ;;
+	-*)
+		for i in "${!entries[@]}"; do
+			[[ ${entries[i]} == "${line#-}" ]] && unset 'entries[i]'
+		done
+		;;
+	d*) dirs+=("${line#d}") ;;
+	esac
+done
+
+# carries PID: whether the process has one of the entries. It is asked right
+# before each signal: the entry is the process' identity, a pid is not.
+carries() {
+	local item entry
+	while IFS= read -r -d '' item; do
+		for entry in "${entries[@]}"; do
+			[[ $item == "$entry" ]] && return 0
+		done
+	done <"/proc/$1/environ"
+	return 1
+}
+
+# sweep SIGNAL: signals all that carry an entry; false when there are none.
+sweep() {
+	local dir pid found=1
+	for dir in /proc/[0-9]*; do
+		pid=${dir#/proc/}
+		if [[ $pid != "$$" ]] && carries "$pid"; then
+			kill -s "$1" "$pid"
+			found=0
+		fi
+	done
+	return $found
+}
+
+if ((${#entries[@]})); then
+	# A moment to end in good order, then no more questions. Who forks while
+	# the list is read is found in the next round.
+	if sweep TERM; then
+		read -r -t 0.3 <> <(:)
+		for ((round = 0; round < 50; round++)); do
+			sweep KILL || break
+		done
+	fi
+fi
+for dir in "${dirs[@]}"; do
+	[[ $dir == */limpet-*/* ]] && rm -rf -- "$dir"
+done

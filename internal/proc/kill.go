@@ -1,0 +1,54 @@
+package proc
+
+import (
+	"syscall"
+	"time"
+)
+
+// The graces of KillAll.
+const (
+	termGrace  = 200 * time.Millisecond
+	killRounds = 50
+)
+
+// KillAll ends every process that has entry in its environment: SIGTERM, a
+// moment, then SIGKILL in rounds, since a process may fork while the list is
+// read. It waits until they are gone, as far as we may signal them.
+func KillAll(entry string) {
+	signalled := signalAll(entry, syscall.SIGTERM)
+	for deadline := time.Now().Add(termGrace); len(signalled) > 0 && time.Now().Before(deadline); {
+		WaitAny(signalled, time.Until(deadline))
+		signalled = carriers(entry)
+	}
+	for round := 0; len(signalled) > 0 && round < killRounds; round++ {
+		signalled = signalAll(entry, syscall.SIGKILL)
+		WaitAny(signalled, termGrace/10)
+		signalled = carriers(entry)
+	}
+}
+
+func signalAll(entry string, sig syscall.Signal) []ID {
+	ids := carriers(entry)
+	signalled := ids[:0]
+	for _, id := range ids {
+		if err := Signal(id, sig); err == nil {
+			signalled = append(signalled, id)
+			if sig == syscall.SIGTERM {
+				_ = Signal(id, syscall.SIGCONT) // A stopped process sees no signal before it goes on.
+			}
+		}
+	}
+	return signalled
+}
+
+// carriers lists the living processes that have entry in their environment.
+func carriers(entry string) []ID {
+	all, _ := List() // Without /proc there is nobody to be found.
+	var ids []ID
+	for _, st := range all {
+		if !st.Zombie() && HasEnv(st.PID, entry) {
+			ids = append(ids, st.ID())
+		}
+	}
+	return ids
+}

@@ -1,0 +1,46 @@
+// Package proc reads what the kernel says about processes, and signals them
+// only when they still are who they were: a process is known by its pid and
+// its start time, since a pid alone can be somebody else's by now.
+//
+// It has its facts from /proc and pidfds, so it works on Linux. Elsewhere
+// listing finds nothing and reading returns errors.ErrUnsupported.
+package proc
+
+import (
+	"syscall"
+	"time"
+)
+
+// Stat is what proc(5) says about one process in /proc/PID/stat.
+type Stat struct {
+	PID, PPID   int
+	PGID, SID   int
+	State       byte           // R, S, D, T, Z, ...
+	Ended       syscall.Signal // of a zombie: what ended it; 0 if it exited, or may not be known
+	Start       uint64         // clock ticks after boot
+	User        time.Duration
+	System      time.Duration
+	ChildUser   time.Duration // of children that were waited for
+	ChildSystem time.Duration
+}
+
+// CPU returns the user and system time of the process and the children that
+// it waited for, in steps of a clock tick (10 ms).
+func (s Stat) CPU() (user, system time.Duration) {
+	return s.User + s.ChildUser, s.System + s.ChildSystem
+}
+
+// Zombie reports whether the process has ended and waits for its parent.
+func (s Stat) Zombie() bool { return s.State == 'Z' || s.State == 'X' }
+
+// ID is the identity of a process.
+type ID struct {
+	PID   int
+	Start uint64
+}
+
+// ID returns the identity of the process.
+func (s Stat) ID() ID { return ID{s.PID, s.Start} }
+
+// commandMax bounds [Command]: it is for people to recognise a process.
+const commandMax = 200

@@ -1,0 +1,33 @@
+//go:build !linux
+
+package proc
+
+import (
+	"errors"
+	"syscall"
+	"time"
+)
+
+// ErrGone means that the process has ended; its pid may be another's now.
+var ErrGone = errors.New("proc: the process is gone")
+
+func Read(int) (Stat, error)           { return Stat{}, errors.ErrUnsupported }
+func List() ([]Stat, error)            { return nil, errors.ErrUnsupported }
+func HasEnv(int, string) bool          { return false }
+func Command(int) string               { return "" }
+func Ignores(int, syscall.Signal) bool { return false }
+func Dir(int) (string, error)          { return "", errors.ErrUnsupported }
+func AwaitsInput(int) bool             { return false }
+func LastPID() (int, error)            { return 0, errors.ErrUnsupported }
+
+// Signal signals by pid alone: there is no start time to compare here.
+func Signal(id ID, sig syscall.Signal) error {
+	err := syscall.Kill(id.PID, sig)
+	if err == syscall.ESRCH {
+		return ErrGone
+	}
+	return err
+}
+
+// WaitAny waits for the time to pass: nothing better is known here.
+func WaitAny(_ []ID, timeout time.Duration) { time.Sleep(timeout) }

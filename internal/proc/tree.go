@@ -1,0 +1,80 @@
+package proc
+
+// Tree is a view of all processes at one moment.
+type Tree struct {
+	all map[int]Stat
+}
+
+// Snapshot reads the processes that there are.
+func Snapshot() (Tree, error) {
+	list, err := List()
+	t := Tree{all: make(map[int]Stat, len(list))}
+	for _, st := range list {
+		t.all[st.PID] = st
+	}
+	return t, err
+}
+
+// Session returns the living processes that belong to a shell: those below it,
+// and those that carry its environment entry wherever they are now. The shell
+// itself is not among them.
+func (t Tree) Session(shell ID, entry string) []Stat {
+	var members []Stat
+	for pid, st := range t.all {
+		if st.ID() == shell || st.Zombie() {
+			continue
+		}
+		if t.Below(pid, shell) || st.Start >= shell.Start && HasEnv(pid, entry) {
+			members = append(members, st)
+		}
+	}
+	return members
+}
+
+// Below reports whether the process descends from the one that id names.
+func (t Tree) Below(pid int, id ID) bool {
+	return t.anyAncestor(pid, func(st Stat) bool { return st.ID() == id })
+}
+
+// anyAncestor walks from the parent of pid to the root. The view may be torn,
+// since processes come and go while it is taken: the walk is bounded.
+func (t Tree) anyAncestor(pid int, is func(Stat) bool) bool {
+	for range len(t.all) {
+		parent, ok := t.all[t.all[pid].PPID]
+		if !ok {
+			return false
+		}
+		if is(parent) {
+			return true
+		}
+		pid = parent.PID
+	}
+	return false
+}
+
+// Origin answers to which of the given processes a member traces back: itself,
+// an ancestor, or the leader of its session. It is how a job of an earlier
+// command, with all that it started since, is told from the present command.
+func (t Tree) Origin(st Stat, of map[ID]bool, shellSID int) bool {
+	if of[st.ID()] {
+		return true
+	}
+	if t.anyAncestor(st.PID, func(a Stat) bool { return of[a.ID()] }) {
+		return true
+	}
+	if st.SID == shellSID {
+		return false
+	}
+	for id := range of {
+		if a, ok := t.all[id.PID]; ok && a.ID() == id && a.SID == st.SID {
+			return true
+		}
+	}
+	return false
+}
+
+// Get returns a process of the view.
+func (t Tree) Get(id ID) (Stat, bool) {
+	st, ok := t.all[id.PID]
+	return st, ok && st.ID() == id
+}

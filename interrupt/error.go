@@ -1,0 +1,68 @@
+package interrupt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/limpet-sh/limpet/command"
+)
+
+// Why a command was stopped. Test with errors.Is.
+var (
+	// ErrTimeout means that the command ran longer than its Timeout.
+	ErrTimeout = errors.New("timeout")
+
+	// ErrIdle means that the command wrote nothing for its IdleTimeout.
+	ErrIdle = errors.New("idle timeout")
+
+	// ErrInterrupted means that somebody stopped it: a Source, or Interrupt.
+	ErrInterrupted = errors.New("interrupted")
+
+	// ErrClosed means that what ran it is closed, or was closed meanwhile.
+	ErrClosed = errors.New("closed")
+)
+
+// Error says that a command was stopped, why, and what became of its
+// processes. It also is, for errors.Is, the error of the context that ended,
+// and ErrInterrupted where a Source or Interrupt asked for it.
+type Error struct {
+	Cause   error
+	Outcome Outcome
+
+	kind error // context.Canceled, context.DeadlineExceeded, ErrInterrupted
+}
+
+// NewError returns the error for a command that was stopped because of cause.
+// ctx is what the caller gave, which need not be what was cancelled.
+func NewError(ctx context.Context, cause error, outcome Outcome) *Error {
+	e := &Error{Cause: cause, Outcome: outcome}
+	switch {
+	case ctx.Err() != nil:
+		e.kind = ctx.Err()
+	case !errors.Is(cause, ErrTimeout) && !errors.Is(cause, ErrIdle) && !errors.Is(cause, ErrClosed):
+		e.kind = ErrInterrupted
+	}
+	return e
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("command stopped: %v (%s)", e.Cause, e.Outcome)
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Is makes a context that was cancelled with a cause of its own still a
+// cancelled context.
+func (e *Error) Is(target error) bool { return e.kind != nil && errors.Is(e.kind, target) }
+
+// ExitCode is the exit code of a command that was stopped: 124 where time ran
+// out, as timeout(1) has it, else 130.
+func (e *Error) ExitCode() int {
+	for _, timeout := range []error{ErrTimeout, ErrIdle, context.DeadlineExceeded} {
+		if errors.Is(e, timeout) {
+			return command.CodeTimeout
+		}
+	}
+	return command.CodeInterrupted
+}

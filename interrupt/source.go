@@ -1,0 +1,110 @@
+// Package interrupt stops commands: who asks for it, and how it is done.
+//
+// A [Source] carries the wish: anybody may tell one session, or everything
+// below a Source, to stop, with a reason that comes back in the error. A
+// [Ladder] carries it out: signals with a grace in between, to processes and
+// never to groups, with an [Outcome] that says what became of them.
+package interrupt
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrStopped is the reason of a Stop without one.
+var ErrStopped = errors.New("interrupt: stopped")
+
+// Source is where commands look whether they should stop. Sources form a tree:
+// stopping one stops all below it. Its methods are safe for concurrent use.
+// The zero value is a root; a nil Source never stops anything.
+type Source struct {
+	parent *Source
+
+	mu  sync.Mutex
+	now *stop // what the next Stop fires; replaced by Clear
+}
+
+// stop is one wish to stop. Its reason is set before fired is closed, and never
+// again, so that a later Clear takes no reason away from anybody.
+type stop struct {
+	fired  chan struct{}
+	reason error
+}
+
+// New returns a root.
+func New() *Source { return &Source{} }
+
+// Child returns a Source that stops when s does, or by itself.
+func (s *Source) Child() *Source { return &Source{parent: s} }
+
+// Stop interrupts what runs under s, and refuses what is started from now on,
+// until Clear. A nil reason means [ErrStopped]. The first of several reasons
+// stays.
+func (s *Source) Stop(reason error) {
+	if reason == nil {
+		reason = ErrStopped
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.current(); now.reason == nil {
+		now.reason = reason
+		close(now.fired)
+	}
+}
+
+// Clear lets commands run again. What Stop interrupted stays interrupted. A
+// Source that is not stopped is left alone.
+func (s *Source) Clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current().reason != nil {
+		s.now = nil
+	}
+}
+
+// current returns what the next Stop fires. The caller holds mu.
+func (s *Source) current() *stop {
+	if s.now == nil {
+		s.now = &stop{fired: make(chan struct{})}
+	}
+	return s.now
+}
+
+// Reason returns why s, or one above it, is stopped, and nil if none is.
+func (s *Source) Reason() error {
+	for ; s != nil; s = s.parent {
+		s.mu.Lock()
+		reason := s.current().reason
+		s.mu.Unlock()
+		if reason != nil {
+			return reason
+		}
+	}
+	return nil
+}
+
+// Context returns a context that is cancelled, with the reason as its cause,
+// when s or one above it stops. Call cancel: it frees what the context holds
+// and waits until that is done. Clearing the Source does not bring a cancelled
+// context back.
+func (s *Source) Context(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	ctx, cancelCause := context.WithCancelCause(ctx)
+	var watchers sync.WaitGroup
+	for src := s; src != nil; src = src.parent {
+		src.mu.Lock()
+		now := src.current()
+		src.mu.Unlock()
+		watchers.Go(func() {
+			select {
+			case <-now.fired:
+				cancelCause(now.reason)
+			case <-ctx.Done():
+			}
+		})
+	}
+	return ctx, func() {
+		cancelCause(context.Canceled)
+		watchers.Wait()
+	}
+}

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package ipc
+
+import (
+	"errors"
+	"os"
+)
+
+// exclusive cannot be known here, so that no file is used twice.
+func exclusive(*os.File) bool { return false }
+
+// punch is not to be had here: output is bounded in memory, not on disk.
+func punch(*os.File, int64, int64) error { return errors.ErrUnsupported }
+
+// deleted reports that the file's name is gone or names another file.
+func deleted(f *os.File) bool {
+	st, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	now, err := os.Stat(f.Name())
+	return err != nil || !os.SameFile(st, now)
+}

@@ -1,0 +1,242 @@
+package ipc
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Prelude is what a persistent bash sources first.
+//
+//go:embed prelude.bash
+var Prelude string
+
+// Dir is the directory through which one bash is spoken to:
+//
+//	eval            the script that bash sources for the present command
+//	status/record   bash's report; alone in its directory, so that nothing
+//	                else raises events there
+//	inner           PIPESTATUS, for commands that have a pipeline
+//	return          sets $? before a command
+//	state, exit     the shell's state, saved when idle and when bash exits
+//	out/            captures, one per stream and command
+//
+// Everything but the captures is overwritten in place and read through
+// descriptors that limpet opened when it made the files. A Dir is used by one
+// goroutine at a time.
+type Dir struct {
+	path   string
+	eval   pinned
+	record pinned
+	inner  pinned
+	pool   pool
+
+	// Renewed counts how often the directory had to be made anew because
+	// somebody had deleted it.
+	Renewed int
+}
+
+// pinned is a file that limpet made and keeps open.
+type pinned struct {
+	path string
+	f    *os.File
+}
+
+const (
+	dirMode  = 0o700
+	fileMode = 0o600
+)
+
+// DiskError reports a runtime directory that cannot be used.
+type DiskError struct {
+	Dir string
+	Err error
+}
+
+func (e *DiskError) Error() string {
+	remedy := "set RuntimeDir, or XDG_RUNTIME_DIR, to a directory that can be written"
+	if errors.Is(e.Err, syscall.ENOSPC) || errors.Is(e.Err, syscall.EDQUOT) {
+		remedy = "make room there, or set RuntimeDir to a directory with more"
+	}
+	return fmt.Sprintf("ipc: runtime directory %q: %v; %s", e.Dir, e.Err, remedy)
+}
+
+func (e *DiskError) Unwrap() error { return e.Err }
+
+// NewDir makes the directory path and what bash needs in it. keep is the
+// number of bytes that stay on disk at each end of a stream that goes on for
+// too long. The caller closes it. Errors are [*DiskError].
+func NewDir(path string, keep int64) (*Dir, error) {
+	d := &Dir{path: path}
+	d.pool = pool{dir: filepath.Join(path, "out"), keep: keep}
+	if err := d.make(); err != nil {
+		d.Close()
+		return nil, &DiskError{Dir: path, Err: err}
+	}
+	return d, nil
+}
+
+func (d *Dir) make() error {
+	for _, dir := range []string{d.path, d.StatusDir(), d.pool.dir} {
+		if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	for _, file := range []struct {
+		p    *pinned
+		name string
+	}{{&d.eval, "eval"}, {&d.record, "status/record"}, {&d.inner, "inner"}} {
+		if file.p.f != nil && !deleted(file.p.f) {
+			continue
+		}
+		if file.p.f != nil {
+			_ = file.p.f.Close() // Deleted: nothing in it is wanted.
+		}
+		path := filepath.Join(d.path, file.name)
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, fileMode)
+		if errors.Is(err, fs.ErrExist) {
+			// Bash may have made it anew by its redirection. It is ours to
+			// replace: the directory is 0700.
+			_ = os.Remove(path)
+			f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, fileMode)
+		}
+		if err != nil {
+			return err
+		}
+		*file.p = pinned{path, f}
+	}
+	return nil
+}
+
+// StatusDir is the directory to watch.
+func (d *Dir) StatusDir() string { return filepath.Join(d.path, "status") }
+
+func (d *Dir) statusScript() string { return filepath.Join(d.path, "return") }
+
+// Renew makes the directory anew if it, or a part of it, was deleted. It
+// reports whether it did.
+func (d *Dir) Renew() (bool, error) {
+	if !deleted(d.eval.f) && !deleted(d.record.f) && !deleted(d.inner.f) {
+		return false, nil
+	}
+	d.Renewed++
+	if err := os.MkdirAll(filepath.Dir(d.path), dirMode); err != nil {
+		return true, &DiskError{Dir: d.path, Err: err}
+	}
+	if err := d.make(); err != nil {
+		return true, &DiskError{Dir: d.path, Err: err}
+	}
+	return true, nil
+}
+
+// Close removes the directory and all that is in it. It is safe to call twice.
+func (d *Dir) Close() {
+	for _, p := range []*pinned{&d.eval, &d.record, &d.inner} {
+		if p.f != nil {
+			_ = p.f.Close() // Its content is of no more use.
+			p.f = nil
+		}
+	}
+	d.pool.close()
+	_ = os.RemoveAll(d.path) // Best effort: what stays is swept when the program ends.
+}
+
+// writeEval replaces the script that bash sources next. Bash has read the one
+// before to its end when it reported.
+func (d *Dir) writeEval(text string) error {
+	n, err := d.eval.f.WriteAt([]byte(text), 0)
+	if err == nil {
+		err = d.eval.f.Truncate(int64(n))
+	}
+	if err != nil {
+		return &DiskError{Dir: d.path, Err: err}
+	}
+	return nil
+}
+
+// Start renders the start of a bash: the lines for its stdin. Before holds
+// lines that run behind the prelude.
+func (d *Dir) Start(id string, before string) (lines string, err error) {
+	if err := d.writeEval(Prelude + before); err != nil {
+		return "", err
+	}
+	return d.startLine(id), nil
+}
+
+// Run is a command on its way through the directory.
+type Run struct {
+	Outputs
+	d    *Dir
+	call Call
+}
+
+// Begin renders a command. It returns the lines for bash's stdin. The Run is
+// closed by [Run.Release].
+func (d *Dir) Begin(c Call, merge bool) (run *Run, lines string, err error) {
+	run = &Run{d: d, call: c}
+	if run.Outputs, err = d.pool.outputs(merge); err != nil {
+		return nil, "", &DiskError{Dir: d.path, Err: err}
+	}
+	c.Stdout = run.stdout.path
+	if !merge {
+		c.Stderr = run.stderr.path
+	}
+	if c.Status != 0 {
+		if err := d.writeReturn(); err != nil {
+			run.Release()
+			return nil, "", err
+		}
+	}
+	if err := d.writeEval(d.evalScript(c)); err != nil {
+		run.Release()
+		return nil, "", err
+	}
+	run.call = c
+	return run, d.lines(c), nil
+}
+
+// writeReturn makes, once, the script that sets $?.
+func (d *Dir) writeReturn() error {
+	path := d.statusScript()
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := os.WriteFile(path, []byte("\\builtin return \"$1\"\n"), fileMode); err != nil {
+		return &DiskError{Dir: d.path, Err: err}
+	}
+	return nil
+}
+
+// Record returns bash's report if it has come.
+func (d *Dir) Record(id string) (Record, bool) {
+	var buf [recordMax]byte
+	n, _ := d.record.f.ReadAt(buf[:], 0) // Short at the end of file, which is what it always is.
+	return ParseRecord(buf[:n], id)
+}
+
+// EvalPath is the file that bash sources. If bash says that it is not there, it
+// was deleted before bash could read it, and the command did not run.
+func (d *Dir) EvalPath() string { return d.eval.path }
+
+// Record returns bash's report on this command if it has come, with the status
+// of the command itself and its pipeline where that was asked for.
+func (r *Run) Record() (rec Record, pipeline []int, done bool) {
+	rec, done = r.d.Record(r.call.ID)
+	if !done {
+		return rec, nil, false
+	}
+	if !r.call.Inner {
+		return rec, nil, true
+	}
+	var buf [recordMax]byte
+	n, _ := r.d.inner.f.ReadAt(buf[:], 0) // As above.
+	if status, pipeline, ok := parseInner(buf[:n], r.call.ID); ok {
+		rec.Status = status
+		return rec, pipeline, true
+	}
+	return rec, nil, true
+}

@@ -1,0 +1,143 @@
+package ipc
+
+import (
+	"errors"
+	"io"
+	"time"
+)
+
+// Monitor looks after the output of a command while it runs: it streams it to
+// Writers, keeps it bounded, and knows when there was some last. The output
+// files raise no events, so that a chatty command costs nothing; they are
+// looked at now and then, more often while they grow.
+type Monitor struct {
+	o       Outputs
+	streams []*stream
+	poke    chan struct{} // asks the copier to look; closed by Finish
+	copied  chan struct{} // closed when the copier has ended
+	err     error         // of the Writers; read it when copied is closed
+
+	size  int64     // of both streams, at the last look
+	grown time.Time // when it had last grown
+	pause time.Duration
+}
+
+// The pauses between two looks at the output.
+const (
+	firstLook = 2 * time.Millisecond
+	slowLook  = 50 * time.Millisecond
+	liveLook  = 10 * time.Millisecond // with a Writer that waits for it
+)
+
+// fastGrowth between two looks makes the next one come as soon as possible.
+const fastGrowth = 256 << 10
+
+// NewMonitor starts to look after o. Writers may be nil. Call Finish.
+func NewMonitor(o Outputs, stdout, stderr io.Writer) *Monitor {
+	m := &Monitor{o: o, grown: time.Now(), pause: firstLook}
+	if stdout != nil {
+		m.streams = append(m.streams, &stream{c: o.stdout, w: stdout})
+	}
+	if stderr != nil && o.stderr != nil {
+		m.streams = append(m.streams, &stream{c: o.stderr, w: stderr})
+	}
+	if len(m.streams) > 0 {
+		m.poke, m.copied = make(chan struct{}, 1), make(chan struct{})
+		go m.copy()
+	}
+	return m
+}
+
+// copy is the one goroutine that writes to the Writers.
+func (m *Monitor) copy() {
+	defer close(m.copied)
+	copyAll := func(last bool) {
+		for _, s := range m.streams {
+			if err := s.copy(last); err != nil && m.err == nil {
+				m.err = err
+			}
+		}
+	}
+	for range m.poke {
+		copyAll(false)
+	}
+	copyAll(true)
+}
+
+// Look does what is to be done now and returns when to look again.
+func (m *Monitor) Look() (again time.Duration) {
+	stdout, stderr := m.o.Sizes()
+	size := stdout + stderr
+	growth := size - m.size
+	slowest := slowLook
+	if len(m.streams) > 0 {
+		slowest = liveLook
+	}
+	switch {
+	case growth == 0:
+		m.pause = min(m.pause*2, slowest)
+	case growth >= fastGrowth:
+		m.pause = time.Millisecond
+	default:
+		m.pause = min(2*firstLook, slowest)
+	}
+	if growth > 0 {
+		m.size, m.grown = size, time.Now()
+		select {
+		case m.poke <- struct{}{}: // Never ready where there is no copier.
+		default:
+		}
+		m.bound()
+	}
+	return m.pause
+}
+
+// bound gives back to the file system what nobody needs any more: the middle
+// of each capture, as far as it was streamed.
+func (m *Monitor) bound() {
+	for _, c := range []*capture{m.o.stdout, m.o.stderr} {
+		if c == nil {
+			continue
+		}
+		size := c.size()
+		limit := size
+		for _, s := range m.streams {
+			if s.c == c {
+				limit = s.needs(size)
+			}
+		}
+		c.bound(size, limit)
+	}
+}
+
+// Quiet returns for how long there has been no output.
+func (m *Monitor) Quiet() time.Duration { return time.Since(m.grown) }
+
+// Watched reports whether a Writer waits for the output.
+func (m *Monitor) Watched() bool { return len(m.streams) > 0 }
+
+// ErrWriterStuck means that a Writer of a stopped command did not return from
+// Write in time. The goroutine that called it ends when it does.
+var ErrWriterStuck = errors.New("ipc: the writer of a stopped command did not return; its output was dropped")
+
+// Finish writes what is still to be written, and returns the first error of a
+// Writer. It waits for the Writers; patience bounds that if it is not 0, and
+// then the error is [ErrWriterStuck] and the captures must be abandoned.
+func (m *Monitor) Finish(patience time.Duration) error {
+	if len(m.streams) == 0 {
+		return nil
+	}
+	close(m.poke)
+	if patience == 0 {
+		<-m.copied
+		return m.err
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-m.copied:
+		return m.err
+	case <-timer.C:
+		return ErrWriterStuck
+	}
+}

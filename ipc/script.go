@@ -1,0 +1,154 @@
+package ipc
+
+import (
+	"fmt"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Call is what one command needs rendered.
+type Call struct {
+	ID     string
+	Script string
+
+	Env    []string // exported to Script alone
+	Dir    string   // where to go first; empty: stay
+	Status int      // the $? that Script sees first
+	Inner  bool     // report $? and PIPESTATUS from inside the eval
+
+	Stdout, Stderr string // paths; an empty Stderr means 2>&1
+
+	// Before holds lines of limpet's own that run before Script.
+	Before []string
+
+	Names Names
+}
+
+// Names says how to reach a builtin past functions that the user may have
+// named like it.
+type Names string
+
+// The ways to name a builtin. The backslash keeps aliases out.
+const (
+	ViaBuiltin Names = `\builtin ` // whatever the function is named, but for "builtin"
+	ViaCommand Names = `\command ` // when there is a function named builtin
+	Plain      Names = `\`         // when there are functions named builtin and command
+)
+
+// Quote quotes s as one bash word. NUL bytes are the one thing that bash
+// cannot carry; [command.Request.Validate] keeps them out.
+func Quote(s string) string {
+	q, err := syntax.Quote(s, syntax.LangBash)
+	if err != nil {
+		// The only errors left are for NUL, which has been refused, and
+		// for languages other than bash.
+		panic("ipc: " + err.Error())
+	}
+	return q
+}
+
+// evalScript is the text of the file that bash sources. It is sourced because
+// bash then prints no "[1] 12345" for a background job, and it evals because
+// then a syntax error in Script ends the eval and nothing else.
+func (d *Dir) evalScript(c Call) string {
+	var b strings.Builder
+	for _, line := range c.Before {
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	if c.Dir != "" {
+		fmt.Fprintf(&b, "%scd -- %s 2>>%s || %sreturn\n", c.Names, Quote(c.Dir), Quote(firstOf(c.Stderr, c.Stdout)), c.Names)
+	}
+	if c.Status != 0 {
+		// In an && list neither an ERR trap nor errexit minds the status.
+		fmt.Fprintf(&b, "%s. %s %d && [[ x ]]\n", c.Names, Quote(d.statusScript()), c.Status)
+	}
+	eval := string(c.Names) + "eval "
+	if len(c.Env) > 0 {
+		// Bash exports assignments before eval to what eval runs, and takes
+		// them back. Before "builtin eval" it does not export them.
+		for _, entry := range c.Env {
+			name, value, _ := strings.Cut(entry, "=")
+			fmt.Fprintf(&b, "%s=%s ", name, Quote(value))
+		}
+		eval = `\eval `
+	}
+	text := c.Script
+	if c.Inner {
+		text += "\n" + d.innerRecord(c)
+	}
+	b.WriteString(eval)
+	b.WriteString(Quote(text))
+	b.WriteString(" </dev/null >>")
+	b.WriteString(Quote(c.Stdout))
+	if c.Stderr == "" {
+		b.WriteString(" 2>&1\n")
+	} else {
+		b.WriteString(" 2>>" + Quote(c.Stderr) + "\n")
+	}
+	return b.String()
+}
+
+// innerRecord reports from inside the eval what is lost outside: PIPESTATUS.
+// The redirection comes before the printf so that set -x traces it nowhere.
+func (d *Dir) innerRecord(c Call) string {
+	return fmt.Sprintf(`{ %sprintf '%%s ' %s "$?" "${PIPESTATUS[@]}"; %sprintf '%%s\n' %s; } 2>/dev/null 1<>%s`,
+		c.Names, c.ID, c.Names, c.ID, Quote(d.inner.path))
+}
+
+// lines are the two lines for bash's stdin. The second acts only when the
+// first was thrown away: see the package comment.
+func (d *Dir) lines(c Call) string {
+	return fmt.Sprintf("%s. %s; %s\n", c.Names, Quote(d.eval.path), d.report(c.Names, c.ID)) + d.closingLine(c)
+}
+
+func (d *Dir) closingLine(c Call) string {
+	return fmt.Sprintf("case $? in 0) ;; *) %s ;; esac\n", d.report(c.Names, c.ID))
+}
+
+// ClosingLine is the second line once more: a signal may throw that away too.
+func (r *Run) ClosingLine() string { return r.d.closingLine(r.call) }
+
+// Report is the command by which bash reports on a line of limpet's own.
+func (d *Dir) Report(n Names, id string) string { return d.report(n, id) }
+
+// report is the call that writes the record. 1<> neither truncates, so that
+// the record is never seen empty, nor minds set -C.
+func (d *Dir) report(n Names, id string) string {
+	return fmt.Sprintf(`%sprintf '%%s %%s %%s %%s %%s\n' %s "$?" "$-" "${PWD-}" %s 1<>%s`, n, id, id, Quote(d.record.path))
+}
+
+// StartLine is the line that sources the prelude and reports that bash is
+// ready, with its version in the place of the flags.
+func (d *Dir) startLine(id string) string {
+	return fmt.Sprintf(". %s; printf '%%s %%s %%s %%s %%s\\n' %s \"$?\" \"$BASH_VERSION\" \"$PWD\" %s 1<>%s\n",
+		Quote(d.eval.path), id, id, Quote(d.record.path))
+}
+
+// saveBuiltins print a shell's state as a script, in the order in which it can
+// be read back: options that decide how functions parse come first, set -e
+// and its like last.
+var saveBuiltins = []string{"shopt -p", "umask -p", "declare -p", "declare -f", "declare -F", "alias -p", "trap -p", "set +o"}
+
+// saveTo is a command list that writes the state to path, sealed by id, with
+// builtins alone.
+func saveTo(n Names, path, id string) string {
+	var b strings.Builder
+	b.WriteString("{ ")
+	for _, builtin := range saveBuiltins {
+		fmt.Fprintf(&b, "%s%s; ", n, builtin)
+	}
+	fmt.Fprintf(&b, "%sprintf '# %%s\\n' %s; } 2>/dev/null >|%s || %s:", n, id, Quote(path), n)
+	return b.String()
+}
+
+// firstOf returns the first string that is not empty.
+func firstOf(s ...string) string {
+	for _, one := range s {
+		if one != "" {
+			return one
+		}
+	}
+	return ""
+}

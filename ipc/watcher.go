@@ -1,0 +1,158 @@
+package ipc
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Watcher tells sessions that something was written to their status
+// directories. One serves the whole process: inotify allows a user 128
+// instances (inotify(7), max_user_instances), which 500 sessions with one each
+// would exceed. It holds an instance and a goroutine only while somebody
+// watches. The zero value is ready for use, by any number of goroutines.
+type Watcher struct {
+	mu      sync.Mutex
+	notify  *fsnotify.Watcher
+	done    chan struct{} // closed when the goroutine of notify has ended
+	watches map[string]*Watch
+}
+
+// Shared is the watcher of this process.
+var Shared Watcher
+
+// Watch is the subscription of one session. Close it.
+type Watch struct {
+	// C has a token when something happened since the last receive. A wake-up
+	// promises nothing: read the record.
+	C chan struct{}
+
+	// Err says why events are not to be had and the directory must be polled;
+	// nil if they are.
+	Err error
+
+	dir string
+	w   *Watcher
+}
+
+// Watch subscribes to a directory. It does not fail: where inotify has no
+// instance or no watch left, or the file system raises no events, the Watch
+// says so and the caller polls.
+func (w *Watcher) Watch(dir string) *Watch {
+	watch := &Watch{C: make(chan struct{}, 1), dir: filepath.Clean(dir), w: w}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	watch.Err = w.add(watch)
+	return watch
+}
+
+func (w *Watcher) add(watch *Watch) error {
+	if w.notify == nil {
+		// The buffer keeps a burst of sessions from stalling the reader.
+		n, err := fsnotify.NewBufferedWatcher(64)
+		if err != nil {
+			return fmt.Errorf("ipc: no file events: %w", err)
+		}
+		w.notify, w.done, w.watches = n, make(chan struct{}), make(map[string]*Watch)
+		go w.route(n, w.done)
+	}
+	if err := w.notify.Add(watch.dir); err != nil {
+		w.closeIfIdle()
+		return fmt.Errorf("ipc: no file events for %q: %w", watch.dir, err)
+	}
+	w.watches[watch.dir] = watch
+	return nil
+}
+
+// route sends each event to the session whose directory it is about. After an
+// overflow, or an error that may hide events, everybody looks.
+func (w *Watcher) route(n *fsnotify.Watcher, done chan struct{}) {
+	defer close(done)
+	for {
+		select {
+		case event, ok := <-n.Events:
+			if !ok {
+				return
+			}
+			w.mu.Lock()
+			watch := w.watches[filepath.Dir(event.Name)]
+			if watch == nil {
+				watch = w.watches[event.Name] // The directory itself went away.
+			}
+			w.mu.Unlock()
+			watch.wake()
+		case err, ok := <-n.Errors:
+			if !ok {
+				return
+			}
+			_ = err // Whatever it was, looking at the records is the answer.
+			w.mu.Lock()
+			for _, watch := range w.watches {
+				watch.wake()
+			}
+			w.mu.Unlock()
+		}
+	}
+}
+
+func (watch *Watch) wake() {
+	if watch == nil {
+		return
+	}
+	select {
+	case watch.C <- struct{}{}:
+	default: // A token is there already.
+	}
+}
+
+// Renew subscribes again after the directory was made anew.
+func (watch *Watch) Renew() {
+	watch.w.mu.Lock()
+	defer watch.w.mu.Unlock()
+	if watch.w.notify == nil {
+		return
+	}
+	if err := watch.w.notify.Add(watch.dir); err != nil {
+		watch.Err = fmt.Errorf("ipc: no file events for %q: %w", watch.dir, err)
+	}
+	watch.wake()
+}
+
+// Close ends the subscription. With the last one the inotify instance and its
+// goroutine go too. It is safe to call twice.
+func (watch *Watch) Close() {
+	w := watch.w
+	w.mu.Lock()
+	if w.watches[watch.dir] == watch {
+		delete(w.watches, watch.dir)
+		// The directory may be gone already, and its watch with it.
+		if err := w.notify.Remove(watch.dir); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
+			_ = err
+		}
+	}
+	done := w.closeIfIdle()
+	w.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+}
+
+// closeIfIdle closes the instance when nobody watches. The caller holds mu; the
+// returned channel is closed when the goroutine has ended.
+func (w *Watcher) closeIfIdle() <-chan struct{} {
+	if w.notify == nil || len(w.watches) > 0 {
+		return nil
+	}
+	_ = w.notify.Close() // Always nil on Linux; there is nothing left to lose.
+	done := w.done
+	w.notify, w.done = nil, nil
+	return done
+}
+
+// PollInterval is how often a session without file events looks at its record
+// if it was not told otherwise.
+const PollInterval = time.Millisecond

@@ -1,0 +1,209 @@
+// Package oneshot runs each command in a bash of its own, as bash -c does,
+// with the Request and the Result of the persistent shell: the same limits,
+// the same stop, the same bounded output, and no hang on a background process
+// that holds a pipe.
+package oneshot
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/guard"
+	"github.com/limpet-sh/limpet/internal/limits"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/rundir"
+	"github.com/limpet-sh/limpet/interrupt"
+	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/transport"
+	"github.com/limpet-sh/limpet/transport/local"
+)
+
+// Options say how commands are run. The zero value of each field is a good
+// default; the fields mean what they mean in shell.Options.
+type Options struct {
+	Bash       string   // empty: the first in PATH
+	Dir        string   // empty: the program's
+	Env        []string // nil: the program's, as it is
+	RuntimeDir string
+	Transport  transport.Transport
+
+	Timeout, IdleTimeout time.Duration
+	OutputLimit          int64 // 0: 1 MiB
+	Ladder               interrupt.Ladder
+	Interrupts           *interrupt.Source
+}
+
+// DefaultOutputLimit is how many bytes of a stream are kept.
+const DefaultOutputLimit = 1 << 20
+
+// Runner runs commands, each in a fresh bash, any number of them at the same
+// time. Its methods are safe for concurrent use. Close it.
+type Runner struct {
+	opts  Options
+	entry string // LIMPET_SESSION=..., the mark of what it starts
+	owner bool   // the entry is ours, not that of a shell
+
+	mu      sync.Mutex
+	program *rundir.Program // nil until first used
+	pool    *ipc.Pool
+	keeper  ipc.Keeper
+	running sync.WaitGroup
+	closed  bool
+}
+
+// New returns a Runner. It starts nothing and cannot fail: what is wrong with
+// opts is said when a command is run. A nil opts is fine.
+func New(opts *Options) *Runner {
+	r := &Runner{}
+	if opts != nil {
+		r.opts = *opts
+	}
+	if r.opts.Env == nil {
+		r.opts.Env = os.Environ()
+	}
+	r.opts.Env = slices.Clone(r.opts.Env)
+	if r.opts.OutputLimit <= 0 {
+		r.opts.OutputLimit = DefaultOutputLimit
+	}
+	if r.opts.Transport == nil {
+		r.opts.Transport = local.Transport{}
+	}
+	const name = ipc.SessionVar + "="
+	// A shell lends its own mark, so that its Close finds what was left.
+	if i := slices.IndexFunc(r.opts.Env, func(e string) bool { return strings.HasPrefix(e, name) }); i >= 0 && opts != nil && opts.Env != nil {
+		r.entry = r.opts.Env[i]
+	} else {
+		r.entry, r.owner = name+ipc.NewID(), true
+		r.opts.Env = append(r.opts.Env, r.entry)
+	}
+	return r
+}
+
+// Run runs script in a fresh bash and waits for it.
+func (r *Runner) Run(ctx context.Context, script string) (command.Result, error) {
+	return r.Do(ctx, command.Request{Script: script})
+}
+
+// Do runs a request in a fresh bash and waits for it. The Results and errors
+// are those of shell.PersistentShell.Do, but that a bash that is killed is a
+// command that is killed: exit code 128+n and no error.
+func (r *Runner) Do(ctx context.Context, req command.Request) (command.Result, error) {
+	nothing := command.Result{ExitCode: command.CodeUnknown, Dir: r.opts.Dir}
+	if err := req.Validate(); err != nil {
+		return nothing, err
+	}
+	if ctx.Err() != nil {
+		return nothing, context.Cause(ctx)
+	}
+	if err := r.opts.Interrupts.Reason(); err != nil {
+		return nothing, interrupt.NewError(ctx, err, interrupt.Outcome{})
+	}
+	outputs, err := r.begin(req.MergeStderr)
+	if err != nil {
+		return nothing, err
+	}
+	defer r.running.Done()
+	if r.opts.Interrupts != nil {
+		var free func()
+		ctx, free = r.opts.Interrupts.Context(ctx)
+		defer free()
+	}
+	c := &run{r: r, req: req, outputs: outputs, id: ipc.NewID(), started: time.Now()}
+	return c.run(ctx)
+}
+
+// begin takes the captures of a command, and makes what the first one needs.
+func (r *Runner) begin(merge bool) (ipc.Outputs, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return ipc.Outputs{}, interrupt.ErrClosed
+	}
+	if r.program == nil {
+		if err := r.open(); err != nil {
+			return ipc.Outputs{}, err
+		}
+	}
+	outputs, err := r.pool.Outputs(merge)
+	if err == nil {
+		r.running.Add(1)
+	}
+	return outputs, err
+}
+
+// open makes the directory and sets the guard. The caller holds mu.
+func (r *Runner) open() error {
+	bash, err := transport.FindBash(r.opts.Bash)
+	if err != nil {
+		return err
+	}
+	r.opts.Bash = bash
+	if r.opts.Dir == "" {
+		r.opts.Dir = "."
+	}
+	if r.opts.Dir, err = filepath.Abs(r.opts.Dir); err != nil {
+		return &transport.DirError{Dir: r.opts.Dir, Err: err}
+	}
+	id := ipc.NewID()
+	program, err := rundir.Acquire(r.opts.RuntimeDir, id)
+	if err != nil {
+		return &ipc.DiskError{Dir: r.opts.RuntimeDir, Err: err}
+	}
+	dir := filepath.Join(program.Path, "oneshot-"+id)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		program.Release()
+		return &ipc.DiskError{Dir: dir, Err: err}
+	}
+	if r.owner {
+		if err := guard.Watch(bash, r.entry, program.Path); err != nil {
+			program.Release()
+			return &transport.StartError{Argv: []string{bash}, Code: -1, Err: err}
+		}
+	}
+	r.program, r.pool = program, ipc.NewPool(dir, r.opts.OutputLimit/2+4096)
+	return nil
+}
+
+// end gives the captures of a command back.
+func (r *Runner) end(outputs *ipc.Outputs) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keeper.Keep(outputs.Release())
+}
+
+// Close waits for the commands that run, ends what they left running, and
+// removes the Runner's files. It is safe to call twice; what is run afterwards
+// fails with interrupt.ErrClosed.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	was := r.closed
+	r.closed = true
+	r.mu.Unlock()
+	r.running.Wait()
+	if was || r.program == nil {
+		return nil
+	}
+	if r.owner {
+		proc.KillAll(r.entry)
+		guard.Forget(r.entry)
+	}
+	r.keeper.Close()
+	r.pool.Close()
+	r.program.Release()
+	return nil
+}
+
+// limitsOf are the limits of a request.
+func (r *Runner) limitsOf(req command.Request, started time.Time) limits.Limits {
+	return limits.Limits{
+		Started: started,
+		Timeout: limits.Pick(req.Timeout, r.opts.Timeout),
+		Idle:    limits.Pick(req.IdleTimeout, r.opts.IdleTimeout),
+	}
+}

@@ -1,0 +1,246 @@
+package oneshot
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/interrupt"
+	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/transport"
+)
+
+// run is one command: start, wait, collect.
+type run struct {
+	r       *Runner
+	req     command.Request
+	outputs ipc.Outputs
+	id      string
+	started time.Time
+
+	dir     string
+	conn    transport.Conn
+	process proc.ID
+	monitor *ipc.Monitor
+}
+
+func (c *run) run(ctx context.Context) (command.Result, error) {
+	nothing := command.Result{ExitCode: command.CodeUnknown, Started: c.started, Dir: c.r.opts.Dir}
+	if err := c.start(ctx); err != nil {
+		c.r.end(&c.outputs)
+		return nothing, err
+	}
+	c.monitor = ipc.NewMonitor(c.outputs, c.req.Stdout, c.req.Stderr)
+	cause, outcome := c.wait(ctx)
+	res, err := c.collect(cause)
+	if cause != nil {
+		stopped := interrupt.NewError(ctx, cause, outcome)
+		res.ExitCode = stopped.ExitCode()
+		return res, stopped
+	}
+	return res, err
+}
+
+// start starts bash with its output going to the captures.
+func (c *run) start(ctx context.Context) (err error) {
+	opts := &c.r.opts
+	c.dir = c.req.Dir
+	if !filepath.IsAbs(c.dir) {
+		c.dir = filepath.Join(opts.Dir, c.dir)
+	}
+	if err := transport.CheckDir(c.dir); err != nil {
+		return err
+	}
+	spec := transport.Spec{
+		Path: opts.Bash, Dir: c.dir,
+		Env: slices.Concat(opts.Env, c.req.Env, []string{"PWD=" + c.dir, c.r.entry, ipc.CommandVar + "=" + c.id}),
+	}
+	if spec.Argv, err = c.argv(); err != nil {
+		return err
+	}
+	if spec.Stdout, spec.Stderr, err = c.outputs.Files(); err != nil {
+		return &ipc.DiskError{Dir: opts.RuntimeDir, Err: err}
+	}
+	defer spec.Stdout.Close() // The child has its own, and nothing was written here.
+	if spec.Stderr != spec.Stdout {
+		defer spec.Stderr.Close() // As above.
+	}
+	input, err := c.stdin(&spec)
+	if err != nil {
+		return err
+	}
+	defer input.Close() // The child has its own.
+	if c.conn, err = opts.Transport.Start(ctx, spec); err != nil {
+		return &transport.StartError{Argv: spec.Argv[:1], Code: -1, Err: err}
+	}
+	c.process = proc.ID{PID: c.conn.PID()}
+	if st, err := proc.Read(c.process.PID); err == nil {
+		c.process.Start = st.Start
+	}
+	c.feed(spec)
+	return nil
+}
+
+// longestArg is below what Linux takes as one argument (execve(2): 32 pages).
+const longestArg = 120 << 10
+
+// argv is bash -c SCRIPT. A script that is too long for an argument is read
+// from a file by a bash -c that evals it.
+func (c *run) argv() ([]string, error) {
+	if len(c.req.Script) <= longestArg {
+		return []string{"bash", "--noprofile", "--norc", "-c", c.req.Script}, nil
+	}
+	path := filepath.Join(c.r.program.Path, "script-"+c.id)
+	if err := os.WriteFile(path, []byte(c.req.Script), 0o600); err != nil {
+		return nil, &ipc.DiskError{Dir: c.r.program.Path, Err: err}
+	}
+	// The file goes as soon as it was read.
+	return []string{"bash", "--noprofile", "--norc", "-c", `eval "$(<` + ipc.Quote(path) + `)"`}, nil
+}
+
+type nopCloser struct{}
+
+func (nopCloser) Close() error { return nil }
+
+// stdin sets what the command reads: a file as it is, a pipe that is fed, or
+// nothing.
+func (c *run) stdin(spec *transport.Spec) (io.Closer, error) {
+	switch in := c.req.Stdin.(type) {
+	case nil:
+		null, err := os.Open(os.DevNull)
+		spec.Stdin = null
+		return null, err
+	case *os.File:
+		spec.Stdin = in
+		return nopCloser{}, nil
+	default:
+		return nopCloser{}, nil // The transport makes a pipe.
+	}
+}
+
+// feed copies a Reader into the pipe. The goroutine is not waited for: a Read
+// that blocks longer than the command lives cannot be ended from here. A write
+// ends with the pipe.
+func (c *run) feed(spec transport.Spec) {
+	if spec.Stdin != nil {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(onlyWriter{c.conn}, c.req.Stdin) // EPIPE: the command does not want it all.
+		_ = c.conn.CloseStdin()                         // End of file for the command.
+	}()
+}
+
+type onlyWriter struct{ io.Writer }
+
+// wait waits for the command's end, or stops it.
+func (c *run) wait(ctx context.Context) (cause error, outcome interrupt.Outcome) {
+	limits := c.r.limitsOf(c.req, c.started)
+	const firstTick = 2 * time.Millisecond
+	tick := time.NewTimer(limits.Next(firstTick, 0))
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.conn.Done():
+			return nil, outcome
+		case <-ctx.Done():
+			cause = context.Cause(ctx)
+		case <-tick.C:
+			again := c.monitor.Look()
+			cause = limits.Exceeded(c.monitor.Quiet())
+			tick.Reset(limits.Next(again, c.monitor.Quiet()))
+		}
+		if cause == nil {
+			continue
+		}
+		select {
+		case <-c.conn.Done(): // It ended by itself: that wins.
+			return nil, outcome
+		default:
+			return cause, c.r.opts.Ladder.Stop(target{c})
+		}
+	}
+}
+
+// stoppedPatience is how long the Writers of a stopped command are waited for.
+const stoppedPatience = time.Second
+
+func (c *run) collect(cause error) (command.Result, error) {
+	_ = c.conn.Close() // It has ended; its stdin may be broken.
+	res := command.Result{Started: c.started, Dir: c.r.opts.Dir}
+	var patience time.Duration
+	if cause != nil {
+		patience = stoppedPatience
+	}
+	writeErr := c.monitor.Finish(patience)
+	var readErr error
+	res.Stdout, res.Stderr, readErr = c.outputs.Read(c.r.opts.OutputLimit)
+	if errors.Is(writeErr, ipc.ErrWriterStuck) {
+		c.outputs.Abandon()
+	} else {
+		c.r.end(&c.outputs)
+	}
+	if len(c.req.Script) > longestArg {
+		_ = os.Remove(filepath.Join(c.r.program.Path, "script-"+c.id)) // Or it goes with the directory.
+	}
+	res.Elapsed = time.Since(c.started)
+	c.receipt(&res)
+	return res, errors.Join(readErr, writeErr)
+}
+
+func (c *run) receipt(res *command.Result) {
+	exit := c.conn.Exit()
+	res.ExitCode = exit.Code
+	if exit.Signal != 0 {
+		res.ExitCode = 128 + int(exit.Signal)
+	}
+	if res.ExitCode > 128 && res.ExitCode < 128+65 {
+		res.Receipt.Signal = syscall.Signal(res.ExitCode - 128)
+	}
+	if exit.Rusage != nil {
+		res.Receipt.User = time.Duration(exit.Rusage.Utime.Nano())
+		res.Receipt.System = time.Duration(exit.Rusage.Stime.Nano())
+	}
+	for _, st := range (target{c}).Members() {
+		res.Receipt.Leftover = append(res.Receipt.Leftover,
+			command.Process{PID: st.PID, Start: st.Start, Command: proc.Command(st.PID)})
+	}
+}
+
+// target is the command for the ladder. There is no shell that must survive:
+// bash is one of the processes to be stopped.
+type target struct{ c *run }
+
+func (t target) Shell() proc.ID             { return proc.ID{} }
+func (t target) SignalShell(syscall.Signal) {}
+
+func (t target) Back(wait time.Duration) (back, dead bool) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-t.c.conn.Done():
+		return false, true
+	case <-timer.C:
+		return false, false
+	}
+}
+
+// Members are bash, what is below it, and what carries the command's mark.
+func (t target) Members() []proc.Stat {
+	tree, err := proc.Snapshot()
+	if err != nil {
+		return nil
+	}
+	members := tree.Session(t.c.process, ipc.CommandVar+"="+t.c.id)
+	if bash, ok := tree.Get(t.c.process); ok && !bash.Zombie() {
+		members = append(members, bash)
+	}
+	return members
+}

@@ -1,0 +1,324 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/transport"
+)
+
+// argv starts a bash that reads commands from a pipe and yet is interactive:
+// SIGINT then unwinds whatever it does to the top level, with the state kept,
+// where a script would end.
+var argv = []string{"bash", "--noprofile", "--norc", "--noediting", "-i"}
+
+// bash is one incarnation of the shell's bash. Its fields belong to whoever
+// has the shell's turn.
+type bash struct {
+	shell *PersistentShell
+	opts  *Options
+	conn  transport.Conn
+	files *ipc.Dir
+	watch *ipc.Watch
+
+	id   proc.ID // the process; Start is 0 where that is not known
+	seal string  // marks the state that the exit trap saves
+
+	// As the last record said.
+	status  int
+	flags   string
+	pwd     string
+	names   ipc.Names
+	back    string // where to go back to before the next command; see Request.Dir
+	trapSet bool   // our exit trap is in place
+	failure string // why bash was given up
+	evicted bool   // the ladder ended it, since it could not be unwound
+	lostDir string // where it should be, but cannot
+
+	commands int // that were run
+	saved    savedState
+
+	lastPID  int       // as of the end of the last command
+	lastTime time.Time // when that was
+	earlier  map[proc.ID]command.Process
+}
+
+// startBash starts a bash, with a state to restore if that is not nil.
+func startBash(ctx context.Context, s *PersistentShell, restore *ipc.State) (*bash, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.StartTimeout, errStartTimeout)
+	defer cancel()
+	b := &bash{
+		shell: s, opts: &s.opts, seal: ipc.NewID(), names: ipc.ViaBuiltin,
+		earlier: make(map[proc.ID]command.Process),
+	}
+	if err := b.open(ctx, restore); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+var errStartTimeout = errors.New("it did not become ready in time; raise Options.StartTimeout if that is too short for its init files")
+
+func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
+	path := filepath.Join(b.shell.program.Path, ipc.NewID())
+	if b.files, err = ipc.NewDir(path, b.opts.keep()); err != nil {
+		return err
+	}
+	b.watchFiles()
+	spec := transport.Spec{
+		Path: b.opts.Bash, Argv: argv, SessionDir: path,
+		Dir: b.opts.Dir, Env: append(b.opts.Env[:len(b.opts.Env):len(b.opts.Env)], "PWD="+b.opts.Dir, b.shell.entry),
+	}
+	if restore != nil {
+		// Everything that is exported comes back with the state.
+		spec.Dir, spec.Env = "/", []string{b.shell.entry}
+	}
+	if b.conn, err = b.opts.Transport.Start(ctx, spec); err != nil {
+		if e, ok := errors.AsType[*StartError](err); ok {
+			return e
+		}
+		return &StartError{Argv: b.argv(), Code: -1, Err: err}
+	}
+	b.id = proc.ID{PID: b.conn.PID()}
+	if st, err := proc.Read(b.id.PID); err == nil {
+		b.id.Start = st.Start
+	}
+	if err := b.greet(ctx); err != nil {
+		return err
+	}
+	if restore != nil {
+		return b.restore(ctx, *restore)
+	}
+	return b.init(ctx)
+}
+
+// argv is what was run, with bash's path in it.
+func (b *bash) argv() []string { return append([]string{b.opts.Bash}, argv[1:]...) }
+
+func (b *bash) watchFiles() {
+	if b.opts.Poll > 0 {
+		return
+	}
+	b.watch = ipc.Shared.Watch(b.files.StatusDir())
+	if b.watch.Err != nil {
+		b.opts.Logger.Warn("limpet: polling for results", "interval", ipc.PollInterval, "err", b.watch.Err)
+	}
+}
+
+// greet runs the prelude and waits until bash reports.
+func (b *bash) greet(ctx context.Context) error {
+	id := ipc.NewID()
+	lines, err := b.files.Start(id, b.files.ExitTrap(b.seal)+"\n")
+	if err != nil {
+		return err
+	}
+	rec, err := b.exchange(ctx, id, lines)
+	if err != nil {
+		return b.startError(err)
+	}
+	if err := checkVersion(rec.Flags); err != nil {
+		return b.startError(err)
+	}
+	b.pwd, b.trapSet = rec.Dir, true
+	return nil
+}
+
+// Bash 4.4 is the oldest that is supported: ${x@Q}, and the end of a dozen
+// protocol bugs.
+const oldestMajor, oldestMinor = 4, 4
+
+func checkVersion(version string) error {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		return fmt.Errorf("it is no bash: it says its version is %q", version)
+	}
+	if major > oldestMajor || major == oldestMajor && minor >= oldestMinor {
+		return nil
+	}
+	return fmt.Errorf("bash %s is too old: limpet needs %d.%d or newer; set Options.Bash to a newer one (on macOS: brew install bash)",
+		version, oldestMajor, oldestMinor)
+}
+
+// init sources the init files.
+func (b *bash) init(ctx context.Context) error {
+	for _, script := range b.initScripts() {
+		_, err := b.run(ctx, command.Request{Script: script, Timeout: -1, IdleTimeout: -1})
+		if b.dead() {
+			return b.startError(fmt.Errorf("it ended while it ran %s", script))
+		}
+		if err != nil {
+			return b.startError(fmt.Errorf("running %s: %w", script, err))
+		}
+	}
+	b.commands, b.status = 0, 0
+	return nil
+}
+
+func (b *bash) initScripts() []string {
+	var scripts []string
+	if b.opts.Login {
+		// bash(1), INVOCATION: what a login shell reads.
+		scripts = append(scripts,
+			`[[ ! -r /etc/profile ]] || . /etc/profile`,
+			`if [[ -r ~/.bash_profile ]]; then . ~/.bash_profile
+elif [[ -r ~/.bash_login ]]; then . ~/.bash_login
+elif [[ -r ~/.profile ]]; then . ~/.profile; fi`)
+	}
+	for _, file := range b.opts.InitFiles {
+		if abs, err := filepath.Abs(file); err == nil {
+			file = abs
+		}
+		scripts = append(scripts, ". "+ipc.Quote(file))
+	}
+	return scripts
+}
+
+// exchange sends lines of limpet's own and waits for the record.
+func (b *bash) exchange(ctx context.Context, id, lines string) (ipc.Record, error) {
+	if err := b.send(lines); err != nil {
+		return ipc.Record{}, err
+	}
+	poll := b.newPoll()
+	defer poll.stop()
+	for {
+		if rec, ok := b.files.Record(id); ok {
+			return rec, nil
+		}
+		select {
+		case <-b.events():
+		case <-poll.c:
+			poll.again()
+		case <-b.conn.Done():
+			if rec, ok := b.files.Record(id); ok {
+				return rec, nil
+			}
+			return ipc.Record{}, errEnded
+		case <-ctx.Done():
+			return ipc.Record{}, context.Cause(ctx)
+		}
+	}
+}
+
+var errEnded = errors.New("it ended")
+
+// send writes lines to bash's stdin. Bash may be gone: that is noticed where
+// its report is awaited.
+func (b *bash) send(lines string) error {
+	if debug {
+		fmt.Fprintf(os.Stderr, "limpet %d < %s\n", b.id.PID, strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n         < "))
+	}
+	_, _ = b.conn.Write([]byte(lines)) // EPIPE: Done is closed, or will be.
+	return nil
+}
+
+// events is nil, and so never ready, when records are polled for.
+func (b *bash) events() <-chan struct{} {
+	if b.watch == nil {
+		return nil
+	}
+	return b.watch.C
+}
+
+// poll is a ticker where there are no events, and nothing where there are.
+type poll struct {
+	c     <-chan time.Time
+	timer *time.Timer
+	every time.Duration
+}
+
+func (b *bash) newPoll() poll {
+	every := b.opts.Poll
+	if every == 0 {
+		if b.watch.Err == nil {
+			return poll{}
+		}
+		every = ipc.PollInterval
+	}
+	timer := time.NewTimer(every)
+	return poll{timer.C, timer, every}
+}
+
+func (p poll) again() { p.timer.Reset(p.every) }
+
+func (p poll) stop() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// startError says what went wrong with bash, with what it said itself.
+func (b *bash) startError(err error) error {
+	e := &StartError{Argv: b.argv(), Code: -1, Err: err}
+	if b.dead() {
+		exit := b.conn.Exit()
+		e.Code, e.Signal = exit.Code, exit.Signal
+	}
+	_, stderr := b.conn.Said()
+	e.Said = said(stderr)
+	return e
+}
+
+// dead reports whether bash has ended. A nil bash is dead.
+func (b *bash) dead() bool {
+	if b == nil || b.conn == nil {
+		return true
+	}
+	select {
+	case <-b.conn.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// dir is where the next command starts.
+func (b *bash) dir() string {
+	if b.back != "" {
+		return b.back
+	}
+	return b.pwd
+}
+
+// leaveGrace is how long bash may take for its exit traps when it is closed.
+const leaveGrace = 500 * time.Millisecond
+
+// leave lets bash end by itself, so that the user's exit trap runs, and closes
+// it.
+func (b *bash) leave() {
+	if b.conn != nil {
+		_ = b.conn.CloseStdin() // Close closes it for good.
+		timer := time.NewTimer(leaveGrace)
+		select {
+		case <-b.conn.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	b.close()
+}
+
+// close ends bash and frees what the incarnation has. It is safe to call twice.
+func (b *bash) close() {
+	if b.conn != nil {
+		_ = b.conn.Close() // Its stdin may be broken; it is gone.
+	}
+	if b.watch != nil {
+		b.watch.Close()
+	}
+	if b.files != nil {
+		b.files.Close()
+	}
+}
+
+// debug, set by LIMPET_DEBUG=1, prints the protocol to stderr.
+var debug, _ = strconv.ParseBool(os.Getenv("LIMPET_DEBUG"))

@@ -1,0 +1,27 @@
+// Package shell keeps a bash where you left it: a [PersistentShell] runs
+// command after command in one long-lived bash, so that cd, variables,
+// functions, options, traps and jobs stay.
+//
+//	sh, err := shell.Start(ctx, nil)
+//	...
+//	defer sh.Close()
+//	sh.Run(ctx, "cd /tmp; x=1")
+//	res, err := sh.Run(ctx, "echo $x in $PWD")
+//
+// A command that exits non-zero is no error: see [command.Result]. An error
+// means that it is not known how the command ended, or that it was stopped:
+//
+//	situation                                  Result             error
+//	exit 0, n, or a signal killed the command  full; 0, n, 128+n  nil
+//	exit 7, set -e, exec: the script ended     full; true code;   nil
+//	    bash itself                            Restart set
+//	Timeout, IdleTimeout                       partial, 124       *InterruptError, Is ErrTimeout, ErrIdle
+//	the caller's deadline                      partial, 124       *InterruptError, Is context.DeadlineExceeded
+//	ctx cancelled, Interrupt, Source stopped   partial, 130       *InterruptError, Is context.Canceled,
+//	                                                              ErrInterrupted
+//	... but it had ended before any signal     full               nil: the record wins
+//	bash was killed or crashed                 partial, -1;       *DeadError
+//	                                           Restart set
+//	refused: by Before, bad request, no bash,  none, -1           the typed error; nothing ran
+//	    closed
+package shell

@@ -1,0 +1,177 @@
+package shell
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/interrupt"
+	"github.com/limpet-sh/limpet/transport"
+	"github.com/limpet-sh/limpet/transport/local"
+)
+
+// Options say how a shell is made. The zero value of each field, and a nil
+// *Options, are good defaults. Start copies them.
+type Options struct {
+	// Bash is the bash to run, 4.4 or newer. Empty means the first in PATH.
+	Bash string
+
+	// Dir is where the shell starts. Empty means the program's directory.
+	Dir string
+
+	// Env is the environment of the shell. Nil means [DefaultEnv]: the
+	// program's own, without what looks like a secret, and with pagers and
+	// editors switched off. Otherwise it is exactly Env; an empty slice is
+	// an empty environment. LIMPET_SESSION is added in any case: it marks the
+	// session's processes.
+	Env []string
+
+	// Login sources /etc/profile and the first of ~/.bash_profile,
+	// ~/.bash_login and ~/.profile at the start, as a login shell does.
+	// InitFiles are sourced after that, in order.
+	Login     bool
+	InitFiles []string
+
+	// RuntimeDir is where the session's files are. Empty means
+	// XDG_RUNTIME_DIR, /dev/shm if it has room, or the temp directory.
+	RuntimeDir string
+
+	// Transport starts bash. Nil means on this machine.
+	Transport transport.Transport
+
+	// Timeout and IdleTimeout are for requests that do not say; 0 means none.
+	Timeout, IdleTimeout time.Duration
+
+	// StartTimeout bounds a start of bash, with each of the init files. 0
+	// means 10 s.
+	StartTimeout time.Duration
+
+	// OutputLimit is how many bytes are kept of each stream of a command, head
+	// and tail together. 0 means 1 MiB.
+	OutputLimit int64
+
+	// SpoolLimit, if larger than OutputLimit, keeps that many bytes of each
+	// stream on disk, half at each end, for a command that wrote more than
+	// OutputLimit: see [command.Output.Path]. The files of the last
+	// SpoolFiles streams are kept, until Close; 0 means 16.
+	SpoolLimit int64
+	SpoolFiles int
+
+	// Ladder is how a command is stopped. Empty means interrupt.DefaultLadder.
+	Ladder interrupt.Ladder
+
+	// Before is asked before each command, also one with Stdin; it may change
+	// the request. An error refuses the command and comes back in a
+	// [*RefusedError]. It is called without a lock, by the goroutine that
+	// called Run.
+	Before func(ctx context.Context, req *command.Request) error
+
+	// Interrupts stops commands of this shell from outside. Nil means that
+	// only Interrupt and contexts do.
+	Interrupts *interrupt.Source
+
+	// Hooks are told what happens.
+	Hooks Hooks
+
+	// Logger takes what an operator may want to know: a bash that was
+	// replaced, polling instead of events. Nil means silence.
+	Logger *slog.Logger
+
+	// Poll, if not 0, looks for bash's report at that interval instead of
+	// waiting for file events. It is for file systems that raise none, and
+	// for measuring.
+	Poll time.Duration
+
+	// SaveDelay is how long the shell must be idle before its state is saved.
+	// 0 means 2 ms.
+	SaveDelay time.Duration
+}
+
+// Hooks are functions that are told what happens in a shell; nil ones are
+// skipped. They are called by the goroutine that called Run, in order, and
+// hold it up.
+type Hooks struct {
+	// Started is told right before a command is sent to bash, Finished when
+	// its result is known.
+	Started  func(command.Request)
+	Finished func(command.Request, command.Result, error)
+
+	// Restarted is told when a bash was replaced.
+	Restarted func(*command.Restart)
+}
+
+// The defaults of [Options].
+const (
+	DefaultOutputLimit  = 1 << 20
+	DefaultSpoolFiles   = 16
+	DefaultStartTimeout = 10 * time.Second
+	DefaultSaveDelay    = 2 * time.Millisecond
+)
+
+// withDefaults returns a copy of o with every zero field filled in, and checks
+// what can be checked.
+func (o *Options) withDefaults() (Options, error) {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	var err error
+	if opts.Bash, err = transport.FindBash(opts.Bash); err != nil {
+		return opts, err
+	}
+	if opts.Dir == "" {
+		opts.Dir = "."
+	}
+	if opts.Dir, err = filepath.Abs(opts.Dir); err != nil {
+		return opts, &DirError{Dir: opts.Dir, Err: err}
+	}
+	if err := transport.CheckDir(opts.Dir); err != nil {
+		return opts, err
+	}
+	if opts.Env == nil {
+		opts.Env = DefaultEnv()
+	}
+	if err := checkEnv(opts.Env); err != nil {
+		return opts, err
+	}
+	opts.Env, opts.InitFiles = slices.Clone(opts.Env), slices.Clone(opts.InitFiles)
+	if opts.Transport == nil {
+		opts.Transport = local.Transport{}
+	}
+	setDefault(&opts.StartTimeout, DefaultStartTimeout)
+	setDefault(&opts.OutputLimit, DefaultOutputLimit)
+	setDefault(&opts.SpoolFiles, DefaultSpoolFiles)
+	setDefault(&opts.SaveDelay, DefaultSaveDelay)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return opts, nil
+}
+
+func setDefault[T int | int64 | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// keep is how many bytes of each end of a stream stay on disk.
+func (o *Options) keep() int64 { return max(o.OutputLimit, o.SpoolLimit)/2 + 4096 }
+
+// checkEnv refuses entries that no environment can hold. Names need not be
+// shell identifiers here: what a program inherited is passed on.
+func checkEnv(env []string) error {
+	for _, entry := range env {
+		name, _, found := strings.Cut(entry, "=")
+		switch {
+		case !found || name == "":
+			return &command.EnvError{Entry: entry, Reason: "wants NAME=value"}
+		case strings.IndexByte(entry, 0) >= 0:
+			return &command.EnvError{Entry: name, Reason: "holds a NUL byte"}
+		}
+	}
+	return nil
+}

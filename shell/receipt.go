@@ -1,0 +1,162 @@
+package shell
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/proc"
+)
+
+// cpuClock measures what a command costs by bash's own times and those of its
+// children. It reads them at the command's first tick: shorter commands cost
+// nothing that a clock of 10 ms could tell.
+type cpuClock struct {
+	started      bool
+	user, system time.Duration
+}
+
+func (c *cpuClock) begin(b *bash) {
+	if c.started {
+		return
+	}
+	if st, err := proc.Read(b.id.PID); err == nil {
+		c.started = true
+		c.user, c.system = st.CPU()
+	}
+}
+
+func (c *cpuClock) end(b *bash) (user, system time.Duration) {
+	if !c.started {
+		return 0, 0
+	}
+	st, err := proc.Read(b.id.PID)
+	if err != nil {
+		return 0, 0 // Bash is gone, and with it the account.
+	}
+	user, system = st.CPU()
+	return user - c.user, system - c.system
+}
+
+// staleAfter is how old the last look at the pids may be before a command
+// starts: other programs use them up too.
+const staleAfter = 10 * time.Millisecond
+
+// noteProcesses notes where pids stand before the command.
+func (b *bash) noteProcesses(now time.Time) {
+	if b.lastPID == 0 || now.Sub(b.lastTime) > staleAfter {
+		b.lastPID, _ = proc.LastPID() // 0: there is no telling here.
+	}
+}
+
+// probeMax is how many pids are looked at one by one; beyond that, reading the
+// list of all processes is cheaper.
+const probeMax = 64
+
+// leftover finds the processes that the command left running. Nothing was
+// forked anywhere if the last pid has not moved, which is what makes this free
+// for commands that fork nothing.
+func (b *bash) leftover() []command.Process {
+	last, err := proc.LastPID()
+	if err != nil || b.id.Start == 0 {
+		return nil
+	}
+	first := b.lastPID + 1
+	b.lastPID, b.lastTime = last, time.Now()
+	if last == first-1 {
+		return nil
+	}
+	var candidates []proc.Stat
+	if first <= last && last-first < probeMax {
+		for pid := first; pid <= last; pid++ {
+			if st, err := proc.Read(pid); err == nil {
+				candidates = append(candidates, st)
+			}
+		}
+	} else {
+		candidates, _ = proc.List() // It worked before the command.
+	}
+	var found []command.Process
+	for _, st := range candidates {
+		if _, known := b.earlier[st.ID()]; known || st.PID == b.id.PID || st.Zombie() || st.Start < b.id.Start {
+			continue
+		}
+		if st.SID == b.id.PID || proc.HasEnv(st.PID, b.shell.entry) {
+			p := command.Process{PID: st.PID, Start: st.Start, Command: proc.Command(st.PID)}
+			found = append(found, p)
+			b.earlier[st.ID()] = p
+		}
+	}
+	b.forgetEnded()
+	return found
+}
+
+// forgetEnded keeps the list of earlier jobs from growing.
+func (b *bash) forgetEnded() {
+	const few = 32
+	if len(b.earlier) <= few {
+		return
+	}
+	for id := range b.earlier {
+		if st, err := proc.Read(id.PID); err != nil || st.ID() != id || st.Zombie() {
+			delete(b.earlier, id)
+		}
+	}
+}
+
+// jobs are the processes of earlier commands that still run.
+func (b *bash) jobs() []command.Process {
+	var running []command.Process
+	for id, p := range b.earlier {
+		if st, err := proc.Read(id.PID); err == nil && st.ID() == id && !st.Zombie() {
+			running = append(running, p)
+		}
+	}
+	return running
+}
+
+// trueDir returns where bash really is: what it says in $PWD, which keeps the
+// names of symlinks, if that is the directory that the kernel knows it to be
+// in. A script may assign to PWD.
+func (b *bash) trueDir(said string) string {
+	if said == b.pwd {
+		// Still right, unless somebody moved the directory: the kernel is
+		// asked when the next command wants to start there.
+		return said
+	}
+	actual, err := proc.Dir(b.id.PID)
+	if err != nil || actual == said || filepath.IsAbs(said) && sameDir(said, actual) {
+		return said
+	}
+	return actual
+}
+
+func sameDir(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// appendOutput adds what bash itself wrote to the end of a stream.
+func appendOutput(out *command.Output, b []byte, live io.Writer) {
+	if len(b) == 0 {
+		return
+	}
+	if out.Omitted() > 0 || len(out.Tail) > 0 {
+		out.Tail = append(out.Tail, b...)
+	} else {
+		out.Head = append(out.Head, b...)
+	}
+	out.Total += int64(len(b))
+	if live != nil {
+		_, _ = live.Write(b) // As with the rest: what is kept is in the Result.
+	}
+}

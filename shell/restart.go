@@ -1,0 +1,165 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/transport"
+)
+
+// death is what is known of a bash that ended, until a new one has taken over.
+type death struct {
+	reason string
+	state  ipc.State
+	have   bool // there is a state to restore
+	lost   []string
+	reset  bool // Reset ended it: there is nothing to tell and to restore
+}
+
+// ensure makes sure that there is a living bash before a command runs. It
+// returns what there is to tell if it had to start one.
+func (s *PersistentShell) ensure(ctx context.Context) (*command.Restart, error) {
+	if s.bash != nil && !s.bash.dead() {
+		return nil, nil
+	}
+	if s.bash != nil {
+		s.bury("bash ended while it was idle")
+	}
+	return s.resurrect(ctx)
+}
+
+// replace starts a new bash after the command that ended the old one, so that
+// its Result can say what came of it. The command's ctx may be over: the start
+// has its own bound.
+func (s *PersistentShell) replace(before *command.Restart) *command.Restart {
+	s.bury("the command ended bash")
+	restart, err := s.resurrect(context.Background())
+	if err != nil {
+		restart.Err = err
+		s.opts.Logger.Error("limpet: no new bash", "err", err)
+	}
+	if before != nil {
+		restart.Reason = before.Reason + ", and " + restart.Reason
+	}
+	return restart
+}
+
+// bury takes leave of a bash that ended: how it did, what it saved, what is
+// gone with it.
+func (s *PersistentShell) bury(what string) {
+	b := s.bash
+	<-b.conn.Done()
+	exit := b.conn.Exit()
+	d := &death{}
+	switch {
+	case b.failure != "":
+		d.reason = "bash " + b.failure + " without a report, and was replaced"
+	case b.evicted:
+		d.reason = "bash could not be made to give up the command, and was replaced"
+	case exit.Signal != 0:
+		d.reason = fmt.Sprintf("%s by %s", what, transport.SignalName(exit.Signal))
+	default:
+		d.reason = fmt.Sprintf("%s with status %d", what, exit.Code)
+	}
+	d.state, d.have = b.saved.state, b.saved.have
+	if state, err := b.files.SavedAtExit(b.seal); err == nil {
+		d.state, d.have = state, true
+		d.state.Dir = "" // $PWD is in it.
+	} else if missed := b.commands - b.saved.commands; missed > 0 || !d.have {
+		d.lost = append(d.lost, fmt.Sprintf("what the last %s changed", count(max(missed, 1), "command")))
+	}
+	for _, job := range b.jobs() {
+		d.lost = append(d.lost, "job "+job.String()+", which runs on but is no job of the new bash")
+	}
+	d.lost = append(d.lost, "open descriptors and coprocesses")
+	b.close()
+	s.bash, s.died = nil, d
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// resurrect starts a bash with the state of the one that died. The Restart is
+// never nil.
+func (s *PersistentShell) resurrect(ctx context.Context) (*command.Restart, error) {
+	d := s.died
+	restart := &command.Restart{Reason: d.reason, Lost: slices.Clone(d.lost)}
+	var state *ipc.State
+	if d.have {
+		state = &d.state
+	}
+	b, err := startBash(ctx, s, state)
+	if err != nil {
+		return restart, err
+	}
+	s.bash, s.died = b, nil
+	if d.reset {
+		return nil, nil
+	}
+	if d.have {
+		restart.Restored = []string{"working directory", "variables", "functions", "aliases", "options", "traps", "umask"}
+		if b.lostDir != "" {
+			restart.Restored = restart.Restored[1:]
+			restart.Lost = append(restart.Lost, fmt.Sprintf("working directory %s, which is gone: now in %s", b.lostDir, b.pwd))
+		}
+	}
+	s.opts.Logger.Info("limpet: bash was replaced", "restart", restart.String())
+	if hook := s.opts.Hooks.Restarted; hook != nil {
+		hook(restart)
+	}
+	return restart, nil
+}
+
+// restore brings a state back in a fresh bash.
+func (b *bash) restore(ctx context.Context, state ipc.State) error {
+	want := state.Dir
+	if want == "" {
+		want = b.shell.Dir()
+	}
+	dir := want
+	for transport.CheckDir(dir) != nil {
+		dir = filepath.Dir(dir) // "/" is always there.
+	}
+	if dir != want {
+		b.lostDir = want
+	}
+	state.Dir = dir
+	id := ipc.NewID()
+	lines, err := b.files.Restore(state, id)
+	if err != nil {
+		return err
+	}
+	rec, err := b.exchange(ctx, id, lines)
+	if err != nil {
+		return b.startError(fmt.Errorf("restoring the shell's state: %w", err))
+	}
+	b.pwd, b.flags = b.trueDir(rec.Dir), rec.Flags
+	b.trapSet = !state.ExitTrap
+	b.saved = savedState{state: state, have: true}
+	return nil
+}
+
+// renewFiles makes the session's files anew if somebody deleted them, and
+// watches them again.
+func (b *bash) renewFiles() error {
+	renewed, err := b.files.Renew()
+	if !renewed {
+		return err
+	}
+	b.opts.Logger.Warn("limpet: the runtime directory was deleted under a live session", "recreated", err == nil)
+	if err != nil {
+		return err
+	}
+	if b.watch != nil {
+		b.watch.Renew()
+	}
+	return nil
+}

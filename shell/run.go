@@ -1,0 +1,285 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/limits"
+	"github.com/limpet-sh/limpet/interrupt"
+	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/transport"
+)
+
+// run is the life of a command in bash: render, write, wait, collect.
+func (b *bash) run(ctx context.Context, req command.Request) (command.Result, error) {
+	started := time.Now()
+	nothing := command.Result{ExitCode: command.CodeUnknown, Started: started}
+	if err := b.renewFiles(); err != nil {
+		return nothing, err
+	}
+	b.saveFirst(ctx, req.Script)
+	r, lines, err := b.render(req, started)
+	if err != nil {
+		return nothing, err
+	}
+	b.noteProcesses(started)
+	b.conn.Forget()
+	if err := b.send(lines); err != nil {
+		return nothing, err
+	}
+	r.end = b.wait(ctx, r)
+	return b.collect(ctx, r)
+}
+
+// running is a command that was rendered.
+type running struct {
+	*ipc.Run
+	req     command.Request
+	call    ipc.Call
+	monitor *ipc.Monitor
+	started time.Time
+	clock   cpuClock
+	limits  limits.Limits
+	end     ending
+}
+
+// ending is how a wait ended: with a record, or because bash died, or because
+// the command was stopped; a stopped command may have a record too.
+type ending struct {
+	record   ipc.Record
+	pipeline []int
+	reported bool
+	died     bool
+	cause    error // why it was stopped
+	outcome  interrupt.Outcome
+}
+
+// render puts the command into files and returns the lines for bash's stdin.
+func (b *bash) render(req command.Request, started time.Time) (*running, string, error) {
+	call := ipc.Call{
+		ID: ipc.NewID(), Script: req.Script, Env: req.Env,
+		Status: b.status, Inner: b.wantsInner(req.Script), Names: b.nameBuiltins(req.Script),
+	}
+	if strings.Contains(b.flags, "e") {
+		call.Status = 0 // Under set -e nothing may fail, not even this.
+	}
+	if b.trapSet && strings.Contains(req.Script, "trap") {
+		// The script is about traps: it shall find none of ours.
+		call.Before = append(call.Before, ipc.NoExitTrap)
+		b.trapSet = false
+	}
+	if b.back != "" {
+		call.Before = append(call.Before, string(call.Names)+"cd -- "+ipc.Quote(b.back))
+	}
+	from := b.dir()
+	if req.Dir != "" {
+		call.Dir = req.Dir
+		if !filepath.IsAbs(call.Dir) {
+			call.Dir = filepath.Join(from, call.Dir)
+		}
+		if err := transport.CheckDir(call.Dir); err != nil {
+			return nil, "", err
+		}
+	}
+	run, lines, err := b.files.Begin(call, req.MergeStderr)
+	if err != nil {
+		return nil, "", err
+	}
+	b.pwd, b.back = from, ""
+	return &running{
+		Run: run, req: req, call: call,
+		limits: limits.Limits{
+			Started: started, Timeout: limits.Pick(req.Timeout, b.opts.Timeout), Idle: limits.Pick(req.IdleTimeout, b.opts.IdleTimeout),
+		},
+		started: started,
+		monitor: ipc.NewMonitor(run.Outputs, req.Stdout, req.Stderr),
+	}, lines, nil
+}
+
+// wantsInner says whether the script must report from inside its eval: for
+// the stages of a pipeline, which are not known outside of it, and under set
+// -e, where an eval that returns non-zero would end bash although the script
+// itself did not. The script must be complete: an open heredoc or a last
+// backslash would swallow the report.
+func (b *bash) wantsInner(script string) bool {
+	const longest = 64 << 10 // Parsing more would cost more than the pipeline is worth.
+	if len(script) > longest || strings.HasSuffix(script, `\`) ||
+		!strings.Contains(script, "|") && !strings.Contains(b.flags, "e") && !mentions(script, "-e", "errexit") {
+		return false
+	}
+	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
+	return err == nil
+}
+
+func mentions(script string, words ...string) bool {
+	for _, word := range words {
+		if strings.Contains(script, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// nameBuiltins notices that the script names a function "builtin" or
+// "command", and returns how to reach bash's own from now on.
+func (b *bash) nameBuiltins(script string) ipc.Names {
+	defines := func(name string) bool {
+		return strings.Contains(script, name+"()") || strings.Contains(script, name+" ()") ||
+			strings.Contains(script, "function "+name)
+	}
+	if b.names == ipc.ViaBuiltin && defines("builtin") {
+		b.names = ipc.ViaCommand
+	}
+	if b.names == ipc.ViaCommand && defines("command") {
+		b.names = ipc.Plain
+	}
+	return b.names
+}
+
+// firstTick is when to look after the output for the first time. Most commands
+// are through by then.
+const firstTick = 2 * time.Millisecond
+
+// wait waits for the first of: bash's report, bash's death, the end of ctx, a
+// limit. Whoever wakes it, it looks for the report before anything else.
+func (b *bash) wait(ctx context.Context, r *running) ending {
+	tick := time.NewTimer(r.limits.Next(firstTick, 0))
+	defer tick.Stop()
+	poll := b.newPoll()
+	defer poll.stop()
+	mute := muteness{b: b}
+	for {
+		if end, ok := r.reported(); ok {
+			return end
+		}
+		select {
+		case <-b.events():
+			_ = b.renewFiles() // If that fails, the next tick tries again.
+		case <-poll.c:
+			poll.again()
+		case <-b.conn.Done():
+			if end, ok := r.reported(); ok {
+				return end
+			}
+			return ending{died: true}
+		case <-ctx.Done():
+			return b.stop(ctx, r, context.Cause(ctx))
+		case <-tick.C:
+			r.clock.begin(b)
+			again := r.monitor.Look()
+			if cause := r.limits.Exceeded(r.monitor.Quiet()); cause != nil {
+				return b.stop(ctx, r, cause)
+			}
+			if mute.noticed() {
+				return ending{died: true}
+			}
+			tick.Reset(r.limits.Next(again, r.monitor.Quiet()))
+		}
+	}
+}
+
+func (r *running) reported() (ending, bool) {
+	rec, pipeline, ok := r.Record()
+	return ending{record: rec, pipeline: pipeline, reported: ok}, ok
+}
+
+// stop ends the command, unless its report is there: the record wins.
+func (b *bash) stop(ctx context.Context, r *running, cause error) ending {
+	if end, ok := r.reported(); ok {
+		return end
+	}
+	target := &target{b: b, r: r}
+	end := ending{cause: cause, outcome: b.opts.Ladder.Stop(target)}
+	if rec, _, ok := r.Record(); ok {
+		end.record, end.reported = rec, true
+	}
+	end.died = b.dead()
+	return end
+}
+
+// stoppedPatience is how long the Writers of a stopped command are waited for.
+const stoppedPatience = time.Second
+
+// collect makes the Result: what was written, how it ended, what it cost.
+func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) {
+	end := r.end
+	res := command.Result{Started: r.started}
+	var patience time.Duration
+	if end.cause != nil {
+		patience = stoppedPatience
+	}
+	writeErr := r.monitor.Finish(patience)
+
+	var readErr error
+	res.Stdout, res.Stderr, readErr = r.Read(b.opts.OutputLimit)
+	if errors.Is(writeErr, ipc.ErrWriterStuck) {
+		r.Abandon()
+	} else {
+		b.spoolOutput(r, &res)
+		b.shell.keeper.Keep(r.Release())
+	}
+	res.Elapsed = time.Since(r.started)
+	res.Receipt.User, res.Receipt.System = r.clock.end(b)
+	res.Receipt.Leftover = b.leftover()
+
+	b.commands++
+	if end.reported {
+		b.settle(r)
+	}
+	err := b.verdict(ctx, r, &res)
+	if err == nil {
+		err = errors.Join(readErr, writeErr)
+	}
+	return res, err
+}
+
+// settle takes over what bash said about itself.
+func (b *bash) settle(r *running) {
+	rec := r.end.record
+	b.status, b.flags = rec.Status, rec.Flags
+	before := b.pwd
+	b.pwd = b.trueDir(rec.Dir)
+	if r.call.Dir != "" && sameDir(b.pwd, r.call.Dir) {
+		b.back = before // The request's directory was for this command alone.
+	}
+}
+
+// verdict says how the command ended. The order is the rule: a record that was
+// seen before any signal, then a stop, then bash's death.
+func (b *bash) verdict(ctx context.Context, r *running, res *command.Result) error {
+	end := r.end
+	switch {
+	case end.cause != nil:
+		stopped := interrupt.NewError(ctx, end.cause, end.outcome)
+		res.ExitCode = stopped.ExitCode()
+		return stopped
+	case end.reported:
+		res.ExitCode = end.record.Status
+		res.Receipt.Pipeline = end.pipeline
+		if !r.call.Inner {
+			res.Receipt.Pipeline = []int{end.record.Status}
+		}
+	default:
+		exit := b.conn.Exit()
+		stdout, stderr := b.conn.Said()
+		if exit.Signal != 0 || b.failure != "" {
+			res.ExitCode = command.CodeUnknown
+			return &DeadError{Argv: b.argv(), Code: exit.Code, Signal: exit.Signal, Said: said(stderr), Reason: b.failure}
+		}
+		// The script ended bash. Its exit trap ran at bash's top level, with
+		// bash's own stdout, and belongs to this command.
+		res.ExitCode = exit.Code
+		appendOutput(&res.Stdout, stdout, r.req.Stdout)
+	}
+	if res.ExitCode > 128 && res.ExitCode < 128+65 {
+		res.Receipt.Signal = syscall.Signal(res.ExitCode - 128)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package shell
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/limpet-sh/limpet/ipc"
+)
+
+// savedState is the last state that was saved, and what it costs.
+type savedState struct {
+	state    ipc.State
+	have     bool
+	commands int // that had run when it was saved
+	when     time.Time
+	cost     time.Duration
+}
+
+// saver saves the state of a shell when it has been idle for a moment, so that
+// it costs no caller anything. Its timer and its goroutine end with close.
+type saver struct {
+	s     *PersistentShell
+	mu    sync.Mutex
+	timer *time.Timer
+	done  bool
+	busy  sync.WaitGroup
+}
+
+// The state is saved at the latest this long after a change, even when command
+// follows command without a pause; but saving takes no more than a twentieth
+// of the time.
+const (
+	saveAtLatest = 250 * time.Millisecond
+	saveShare    = 20
+)
+
+func newSaver(s *PersistentShell) *saver { return &saver{s: s} }
+
+// soon has the state saved after the delay, or at once if it is overdue. The
+// caller has the turn and is about to give it away.
+func (v *saver) soon(b *bash) {
+	if b == nil || b.saved.have && b.saved.commands == b.commands {
+		return
+	}
+	delay := v.s.opts.SaveDelay
+	if age := time.Since(b.saved.when); age > saveAtLatest && age > saveShare*b.saved.cost {
+		delay = 0 // Whoever comes next waits for it, once in a while.
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.done:
+	case v.timer == nil:
+		v.timer = time.AfterFunc(delay, v.save)
+	default:
+		v.timer.Reset(delay)
+	}
+}
+
+// save takes the turn if nobody has it.
+func (v *saver) save() {
+	v.mu.Lock()
+	if v.done {
+		v.mu.Unlock()
+		return
+	}
+	v.busy.Add(1)
+	v.mu.Unlock()
+	defer v.busy.Done()
+	select {
+	case <-v.s.turn:
+	default:
+		return // A command runs; it asks again when it ends.
+	}
+	if v.s.bash != nil && !v.s.bash.dead() {
+		v.s.bash.save(context.Background())
+	}
+	v.s.turn <- struct{}{}
+}
+
+// close ends the timer and waits for a save under way. It is safe to call
+// twice.
+func (v *saver) close() {
+	v.mu.Lock()
+	v.done = true
+	if v.timer != nil {
+		v.timer.Stop()
+	}
+	v.mu.Unlock()
+	v.busy.Wait()
+}
+
+// saveTimeout bounds a save: it is builtins only.
+const saveTimeout = 5 * time.Second
+
+// save has bash write its state down. When that fails the last state stays.
+func (b *bash) save(ctx context.Context) {
+	if b.saved.have && b.saved.commands == b.commands {
+		return
+	}
+	if _, err := b.files.Renew(); err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+	began := time.Now()
+	id := ipc.NewID()
+	if _, err := b.exchange(ctx, id, b.files.SaveLines(b.names, id)); err != nil {
+		b.opts.Logger.Warn("limpet: the shell's state was not saved", "err", err)
+		return
+	}
+	state, err := b.files.Saved(id, b.seal)
+	if err != nil {
+		b.opts.Logger.Warn("limpet: the shell's state was not saved", "err", err)
+		return
+	}
+	state.Dir = b.dir()
+	b.saved = savedState{state: state, have: true, commands: b.commands, when: time.Now(), cost: time.Since(began)}
+	b.setTrap(ctx)
+}
+
+// setTrap puts our exit trap back after a script that dealt with traps, unless
+// the user has one now.
+func (b *bash) setTrap(ctx context.Context) {
+	if b.saved.state.ExitTrap {
+		b.trapSet = false // It has replaced ours.
+		return
+	}
+	if b.trapSet {
+		return
+	}
+	id := ipc.NewID()
+	if _, err := b.exchange(ctx, id, b.files.ExitTrap(b.seal)+"; "+b.files.Report(b.names, id)+"\n"); err == nil {
+		b.trapSet = true
+	}
+}
+
+// mayEnd are words of scripts that may end bash in a way that no exit trap
+// sees, or that replace the trap.
+var mayEnd = []string{"kill", "exec", "exit", "trap", "ulimit"}
+
+// saveFirst saves the state before a script that may end bash, when the last
+// command was too short ago for it to have been saved.
+func (b *bash) saveFirst(ctx context.Context, script string) {
+	if mentions(script, mayEnd...) {
+		b.save(ctx)
+	}
+}

@@ -1,0 +1,325 @@
+package shell
+
+import (
+	"context"
+	"sync"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/guard"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/rundir"
+	"github.com/limpet-sh/limpet/interrupt"
+	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/oneshot"
+)
+
+// PersistentShell is one long-lived bash. It runs one command at a time: calls
+// from several goroutines wait their turn. All methods are safe for concurrent
+// use, also beside Close.
+//
+// Close it: it holds a bash, some descriptors and files. If the program is
+// killed instead, a guard process ends what the shell had started.
+type PersistentShell struct {
+	opts    Options
+	entry   string // LIMPET_SESSION=..., the mark of this session's processes
+	program *rundir.Program
+	guarded chan struct{} // closed when the guard knows of the session
+	keeper  ipc.Keeper
+	spool   spool
+
+	// turn holds a token while nobody uses bash; whoever took it owns the
+	// fields below it.
+	turn   chan struct{}
+	bash   *bash
+	died   *death // why bash is nil
+	runner *oneshot.Runner
+
+	mu     sync.Mutex // after turn, never the other way round
+	dir    string
+	cancel context.CancelCauseFunc // of the command that runs; nil when idle
+	saves  *saver
+
+	closing  chan struct{} // closed by the first Close
+	closeOne sync.Once
+	closed   chan struct{} // closed when Close is through
+}
+
+// Start starts a bash and waits until it is ready for commands. ctx bounds the
+// start only, as does Options.StartTimeout. A nil opts is fine. Errors are
+// [*StartError], [*DirError] and [*ipc.DiskError], or ctx's own.
+func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	o, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	id := ipc.NewID()
+	s := &PersistentShell{
+		opts:    o,
+		entry:   ipc.SessionVar + "=" + id,
+		turn:    make(chan struct{}, 1),
+		guarded: make(chan struct{}),
+		closing: make(chan struct{}),
+		closed:  make(chan struct{}),
+		dir:     o.Dir,
+	}
+	if s.program, err = rundir.Acquire(o.RuntimeDir, id); err != nil {
+		return nil, &ipc.DiskError{Dir: firstOf(o.RuntimeDir, rundir.Default()), Err: err}
+	}
+	s.spool = spool{dir: s.program.Path, max: o.SpoolFiles}
+	s.saves = newSaver(s)
+	// Beside the start of bash: an idle bash ends with its stdin anyway.
+	go s.watchOver()
+	if s.bash, err = startBash(ctx, s, nil); err != nil {
+		<-s.guarded
+		s.release()
+		return nil, err
+	}
+	s.dir = s.bash.dir()
+	s.turn <- struct{}{}
+	return s, nil
+}
+
+// watchOver puts the session under guard.
+func (s *PersistentShell) watchOver() {
+	defer close(s.guarded)
+	if err := guard.Watch(s.opts.Bash, s.entry, s.program.Path); err != nil {
+		s.opts.Logger.Warn("limpet: no guard: if this program is killed, running commands go on", "err", err)
+	}
+}
+
+// Run runs script and waits for it. It is Do with a Request that says no more.
+func (s *PersistentShell) Run(ctx context.Context, script string) (command.Result, error) {
+	return s.Do(ctx, command.Request{Script: script})
+}
+
+// Do runs a request and waits for it: for its turn first, then for the
+// command. When ctx ends while it waits for its turn, nothing ran. When ctx
+// ends later the command is stopped by the Ladder, and the Result has the
+// output until then. The table in the package documentation lists the Results
+// and errors.
+//
+// A Request with Stdin runs in a bash of its own, in this shell's directory
+// and with its exported environment, as if it had run here; what it changes
+// there is gone.
+func (s *PersistentShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
+	nothing := command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir()}
+	if err := req.Validate(); err != nil {
+		return nothing, err
+	}
+	if s.opts.Before != nil {
+		if err := s.opts.Before(ctx, &req); err != nil {
+			return nothing, &RefusedError{err}
+		}
+		if err := req.Validate(); err != nil {
+			return nothing, err
+		}
+	}
+	if err := s.take(ctx); err != nil {
+		return nothing, err
+	}
+	run, done := s.running(ctx)
+	if hook := s.opts.Hooks.Started; hook != nil {
+		hook(req)
+	}
+	res, err := s.do(run, req)
+	done()
+	if hook := s.opts.Hooks.Finished; hook != nil {
+		hook(req, res, err)
+	}
+	s.give()
+	return res, err
+}
+
+// do runs the request. The caller has the turn.
+func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.Result, error) {
+	restart, err := s.ensure(ctx)
+	if err != nil {
+		return command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir(), Restart: restart}, err
+	}
+	var res command.Result
+	if req.Stdin != nil {
+		res, err = s.doStdin(ctx, req)
+	} else {
+		res, err = s.bash.run(ctx, req)
+	}
+	if s.bash.dead() {
+		restart = s.replace(restart)
+	}
+	res.Restart = restart
+	s.setDir(&res)
+	return res, err
+}
+
+// take waits for the turn.
+func (s *PersistentShell) take(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case <-s.closing: // Before the turn: of two that are ready, select takes any.
+		return ErrClosed
+	default:
+	}
+	if err := s.opts.Interrupts.Reason(); err != nil {
+		return interrupt.NewError(ctx, err, interrupt.Outcome{ShellSurvived: true})
+	}
+	select {
+	case <-s.turn:
+		return nil
+	default:
+	}
+	select {
+	case <-s.turn:
+		return nil
+	case <-s.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// give passes the turn on, and sees to it that the state is saved soon.
+func (s *PersistentShell) give() {
+	s.saves.soon(s.bash)
+	s.turn <- struct{}{}
+}
+
+// running makes the command that starts now one that Interrupt, Close and
+// Options.Interrupts can stop.
+func (s *PersistentShell) running(ctx context.Context) (_ context.Context, done func()) {
+	free := func() {}
+	if s.opts.Interrupts != nil {
+		ctx, free = s.opts.Interrupts.Context(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	s.cancel = cancel
+	s.mu.Unlock()
+	select {
+	case <-s.closing: // Close may have come before cancel was there for it.
+		cancel(ErrClosed)
+	default:
+	}
+	return ctx, func() {
+		s.mu.Lock()
+		s.cancel = nil
+		s.mu.Unlock()
+		cancel(nil)
+		free()
+	}
+}
+
+// Interrupt stops the command that runs now, as Ctrl-C does, and returns
+// without waiting for it: its Run returns an [*InterruptError] that is
+// ErrInterrupted. It does nothing, and returns nil, when no command runs. It
+// returns ErrClosed after Close.
+func (s *PersistentShell) Interrupt() error {
+	select {
+	case <-s.closing:
+		return ErrClosed
+	default:
+	}
+	s.stop(ErrInterrupted)
+	return nil
+}
+
+func (s *PersistentShell) stop(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel != nil {
+		s.cancel(cause)
+	}
+}
+
+// Reset brings the shell back to the state after Start: it ends bash and all
+// that it left running, and starts a new one. It waits for the command that
+// runs; ctx bounds that and the start. After an error the next command tries
+// to start a bash again.
+func (s *PersistentShell) Reset(ctx context.Context) error {
+	if err := s.take(ctx); err != nil {
+		return err
+	}
+	defer s.give()
+	if s.bash != nil {
+		s.bash.close()
+	}
+	s.endProcesses()
+	s.died = &death{reset: true}
+	var err error
+	s.bash, err = startBash(ctx, s, nil)
+	if err != nil {
+		return err
+	}
+	s.died = nil
+	s.mu.Lock()
+	s.dir = s.bash.dir()
+	s.mu.Unlock()
+	return nil
+}
+
+// Dir returns the shell's current directory: where the last command left it.
+// It does not wait for a command that runs.
+func (s *PersistentShell) Dir() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dir
+}
+
+func (s *PersistentShell) setDir(res *command.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bash != nil {
+		s.dir = s.bash.dir()
+	}
+	res.Dir = s.dir
+}
+
+// Close stops the command that runs, ends bash and every process that the
+// session left running, removes its files, and waits for all of it. It is safe
+// to call twice and beside everything else; calls that wait for their turn
+// return ErrClosed.
+func (s *PersistentShell) Close() error {
+	s.closeOne.Do(func() {
+		defer close(s.closed)
+		close(s.closing)
+		s.stop(ErrClosed)
+		s.saves.close()
+		<-s.turn // The command that was stopped gives it back. Nobody gets it again.
+		if s.bash != nil {
+			s.bash.leave()
+		}
+		s.endProcesses()
+		<-s.guarded
+		s.release()
+	})
+	<-s.closed
+	return nil
+}
+
+// release frees what a shell has that is not bash's.
+func (s *PersistentShell) release() {
+	if s.runner != nil {
+		_ = s.runner.Close() // Its processes were ours, and are gone.
+	}
+	s.saves.close()
+	s.keeper.Close()
+	s.spool.close()
+	s.program.Release()
+	guard.Forget(s.entry)
+}
+
+// endProcesses kills what the session left running. Who forks meanwhile is
+// found in the next round.
+func (s *PersistentShell) endProcesses() {
+	proc.KillAll(s.entry)
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

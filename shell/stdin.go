@@ -1,0 +1,71 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/limits"
+	"github.com/limpet-sh/limpet/oneshot"
+)
+
+// doStdin runs a request that brings its stdin: in a fresh bash, which can read
+// it without taking bash's own commands for input.
+func (s *PersistentShell) doStdin(ctx context.Context, req command.Request) (command.Result, error) {
+	env, err := s.bash.environ(ctx)
+	if err != nil {
+		return command.Result{ExitCode: command.CodeUnknown}, err
+	}
+	if req.Dir == "" {
+		req.Dir = s.bash.dir()
+	} else if !filepath.IsAbs(req.Dir) {
+		req.Dir = filepath.Join(s.bash.dir(), req.Dir)
+	}
+	req.Env = slices.Concat(env, req.Env)
+	req.Timeout = limits.Pick(req.Timeout, s.opts.Timeout)
+	req.IdleTimeout = limits.Pick(req.IdleTimeout, s.opts.IdleTimeout)
+	if s.runner == nil {
+		s.runner = oneshot.New(&oneshot.Options{
+			Bash: s.opts.Bash, Env: []string{s.entry}, RuntimeDir: s.opts.RuntimeDir, Transport: s.opts.Transport,
+			OutputLimit: s.opts.OutputLimit, Ladder: s.opts.Ladder,
+		})
+	}
+	return s.runner.Do(ctx, req)
+}
+
+// environ asks bash for what it exports, byte for byte. "env -0" is the one
+// way that needs no quoting; a fresh bash costs ten times as much anyway.
+func (b *bash) environ(ctx context.Context) ([]string, error) {
+	const longest = 16 << 20 // Linux allows no environment that large.
+	flags := b.flags
+	res, err := b.runInternal(ctx, "(\\builtin exec /usr/bin/env -0)", longest)
+	b.flags = flags
+	if err != nil {
+		return nil, fmt.Errorf("shell: reading the shell's environment: %w", err)
+	}
+	if res.ExitCode != 0 {
+		return nil, fmt.Errorf("shell: reading the shell's environment with /usr/bin/env -0: %w", res.Err())
+	}
+	var env []string
+	for entry := range bytes.SplitSeq(res.Stdout.Bytes(), []byte{0}) {
+		if name, _, ok := strings.Cut(string(entry), "="); ok && name != "_" {
+			env = append(env, string(entry))
+		}
+	}
+	return env, nil
+}
+
+// runInternal runs a script of limpet's own that leaves the shell as it was.
+func (b *bash) runInternal(ctx context.Context, script string, limit int64) (command.Result, error) {
+	opts, status := b.opts, b.status
+	own := *opts
+	own.OutputLimit = limit
+	b.opts = &own
+	res, err := b.run(ctx, command.Request{Script: script, Timeout: -1, IdleTimeout: -1})
+	b.opts, b.status = opts, status
+	return res, err
+}

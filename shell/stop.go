@@ -1,0 +1,114 @@
+package shell
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/proc"
+)
+
+// target is the command that runs, for the ladder.
+type target struct {
+	b      *bash
+	r      *running
+	nudged bool // a closing line is on its way
+}
+
+func (t *target) Shell() proc.ID { return t.b.id }
+
+// Members are the processes of the session, but for those of earlier commands
+// and what they started since.
+func (t *target) Members() []proc.Stat {
+	tree, err := proc.Snapshot()
+	if err != nil {
+		return nil
+	}
+	earlier := make(map[proc.ID]bool, len(t.b.earlier))
+	for id := range t.b.earlier {
+		earlier[id] = true
+	}
+	var members []proc.Stat
+	for _, st := range tree.Session(t.b.id, t.b.shell.entry) {
+		if !tree.Origin(st, earlier, t.b.id.PID) {
+			members = append(members, st)
+		}
+	}
+	return members
+}
+
+func (t *target) SignalShell(sig syscall.Signal) {
+	_ = t.b.conn.Signal(sig) // It may be dead; Back says so.
+	switch sig {
+	case syscall.SIGINT:
+		t.nudged = false
+	case syscall.SIGVTALRM, syscall.SIGKILL:
+		t.b.evicted = true
+	}
+}
+
+// Back waits for bash's report. A SIGINT may have thrown away even the line
+// that reports it, so a new one is sent after each.
+func (t *target) Back(wait time.Duration) (back, dead bool) {
+	if !t.nudged {
+		t.nudged = true
+		_ = t.b.send(t.r.ClosingLine())
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	poll := t.b.newPoll()
+	defer poll.stop()
+	for {
+		if _, ok := t.r.reported(); ok {
+			return true, t.b.dead()
+		}
+		select {
+		case <-t.b.events():
+			_ = t.b.renewFiles() // If that fails, bash cannot report and is killed.
+		case <-poll.c:
+			poll.again()
+		case <-t.b.conn.Done():
+			return false, true
+		case <-timer.C:
+			return false, false
+		}
+	}
+}
+
+// muteness notices a bash that is back at its stdin without having reported:
+// it cannot write its record ("set -r", "ulimit -n 3"), or a function that a
+// sourced file named "builtin" came in between. Waiting on would be for ever.
+type muteness struct {
+	b     *bash
+	since time.Time
+	next  time.Time
+}
+
+// muteAfter is how long bash must be seen waiting for input. A record that it
+// wrote would be there long since.
+const muteAfter = time.Second
+
+func (m *muteness) noticed() bool {
+	now := time.Now()
+	if now.Before(m.next) {
+		return false
+	}
+	m.next = now.Add(muteAfter / 4)
+	if !proc.AwaitsInput(m.b.id.PID) {
+		m.since = time.Time{}
+		return false
+	}
+	if m.since.IsZero() {
+		m.since = now
+		return false
+	}
+	if now.Sub(m.since) < muteAfter {
+		return false
+	}
+	m.b.failure = errMute.Error()
+	_ = m.b.conn.Signal(syscall.SIGKILL) // Done is what is waited for.
+	<-m.b.conn.Done()
+	return true
+}
+
+var errMute = errors.New("went back to its prompt")

@@ -1,0 +1,93 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// StartError says that a process could not be started, or ended before it was
+// ready.
+type StartError struct {
+	Argv   []string
+	Code   int            // its exit code; -1 where there is none
+	Signal syscall.Signal // 0 if none ended it
+	Said   string         // what it said
+	Err    error
+}
+
+func (e *StartError) Error() string {
+	text := fmt.Sprintf("starting %s: %v", strings.Join(e.Argv, " "), e.Err)
+	if e.Signal != 0 {
+		text += fmt.Sprintf(" (killed by %s)", SignalName(e.Signal))
+	} else if e.Code > 0 {
+		text += fmt.Sprintf(" (exit status %d)", e.Code)
+	}
+	if e.Said != "" {
+		text += ": it said: " + e.Said
+	}
+	return text
+}
+
+func (e *StartError) Unwrap() error { return e.Err }
+
+// DirError says that a directory to start in is not there.
+type DirError struct {
+	Dir string
+	Err error
+}
+
+func (e *DirError) Error() string {
+	return fmt.Sprintf("cannot start in directory %q: %v", e.Dir, e.Err)
+}
+func (e *DirError) Unwrap() error { return e.Err }
+
+// NoBashError says that there is no bash.
+type NoBashError struct{ Err error }
+
+func (e *NoBashError) Error() string {
+	return "no bash: " + e.Err.Error() + "; install it (apt-get install bash), or set Options.Bash to its path"
+}
+
+func (e *NoBashError) Unwrap() error { return e.Err }
+
+// SignalName is the number and the name of a signal, for people.
+func SignalName(sig syscall.Signal) string { return fmt.Sprintf("signal %d (%s)", int(sig), sig) }
+
+var errNotDir = errors.New("not a directory")
+
+// CheckDir returns a [*DirError] if dir is not a directory to start in.
+func CheckDir(dir string) error {
+	st, err := os.Stat(dir)
+	if err != nil {
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err // The error names the path already.
+		}
+		return &DirError{Dir: dir, Err: err}
+	}
+	if !st.IsDir() {
+		return &DirError{Dir: dir, Err: errNotDir}
+	}
+	return nil
+}
+
+// FindBash returns the absolute path of bash, or of the first one in PATH if
+// bash is empty. Errors are [*StartError] that wrap a [*NoBashError].
+func FindBash(bash string) (string, error) {
+	if bash == "" {
+		bash = "bash"
+	}
+	path, err := exec.LookPath(bash)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return "", &StartError{Argv: []string{bash}, Code: -1, Err: &NoBashError{Err: err}}
+	}
+	return path, nil
+}

@@ -1,0 +1,82 @@
+// Package transport says where a bash runs: a [Transport] starts it and hands
+// out a [Conn] to talk to it. Package local runs it on this machine; a sandbox
+// is a Transport that wraps another one's argv.
+package transport
+
+import (
+	"context"
+	"io"
+	"os"
+	"syscall"
+)
+
+// Transport starts processes somewhere. It is safe for concurrent use.
+type Transport interface {
+	// Start starts a process. ctx bounds the start, not the life of the
+	// process. On an error nothing runs.
+	Start(ctx context.Context, spec Spec) (Conn, error)
+}
+
+// Spec is what to start.
+type Spec struct {
+	Path string   // the program
+	Argv []string // its arguments, from $0 on
+	Dir  string   // empty: the caller's
+	Env  []string // exactly this; nil is an empty environment
+
+	// Stdin is what the process reads. Nil gives it a pipe, to which
+	// [Conn.Write] writes.
+	Stdin *os.File
+
+	// Stdout and Stderr take the output. Nil gives the process a pipe that is
+	// drained, bounded, into [Conn.Said].
+	Stdout, Stderr *os.File
+
+	// SessionDir is the directory through which limpet and the process
+	// exchange files. A transport that changes what the process sees must let
+	// it see this one at the same path.
+	SessionDir string
+}
+
+// Conn is a running process, the leader of a session of its own, without a
+// controlling terminal. Its methods are safe for concurrent use.
+type Conn interface {
+	// Write writes to the process' stdin.
+	io.Writer
+
+	// CloseStdin lets the process read end-of-file. It is safe to call twice.
+	CloseStdin() error
+
+	// PID is the pid of the process on this machine, also inside of a sandbox.
+	PID() int
+
+	// Signal signals the process alone, and not another one that has its pid
+	// by now. It returns [os.ErrProcessDone] when it has ended.
+	Signal(sig syscall.Signal) error
+
+	// Done is closed when the process has ended and was waited for.
+	Done() <-chan struct{}
+
+	// Exit says how it ended. Call it when Done is closed.
+	Exit() Exit
+
+	// Said returns what the process itself wrote to its stdout and stderr
+	// pipes since the start or the last Forget: the last 64 KB of each. When
+	// Done is closed it is complete.
+	Said() (stdout, stderr []byte)
+
+	// Forget drops what was said so far.
+	Forget()
+
+	// Close kills the process if it still runs, waits for it, and frees what
+	// the Conn holds. It is safe to call twice.
+	Close() error
+}
+
+// Exit says how a process ended.
+type Exit struct {
+	Code   int            // 0 to 255; -1 when a signal ended it
+	Signal syscall.Signal // 0 when it exited
+	Core   bool
+	Rusage *syscall.Rusage // nil where it is not known
+}
