@@ -33,11 +33,8 @@ func newCapture(path string, keep int64) (*capture, error) {
 }
 
 func (c *capture) size() int64 {
-	st, err := c.f.Stat()
-	if err != nil {
-		return 0
-	}
-	return st.Size()
+	size, _ := c.stat()
+	return size
 }
 
 // punchStep is the least that is given back at a time, so that a steady
@@ -122,10 +119,15 @@ func brokenStart(b []byte) int {
 // reset makes the file fit for another command. It reports false when somebody
 // still has it open, or when it is gone from its directory.
 func (c *capture) reset() bool {
-	if deleted(c.f) || !exclusive(c.f) {
+	if !exclusive(c.f) {
 		return false
 	}
-	if c.size() > 0 {
+	// Only now: a writer may have been there until a moment ago.
+	size, linked := c.stat()
+	if !linked {
+		return false
+	}
+	if size > 0 {
 		if err := c.f.Truncate(0); err != nil {
 			return false
 		}

@@ -2,7 +2,6 @@ package ipc
 
 import (
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,11 +25,17 @@ func punch(f *os.File, off, n int64) error {
 	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
 }
 
+// stat returns the size of the file, and whether it still has a name.
+func (c *capture) stat() (size int64, linked bool) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(c.f.Fd()), &st); err != nil {
+		return 0, false
+	}
+	return st.Size, st.Nlink > 0
+}
+
 // deleted reports that the file has no name any more.
 func deleted(f *os.File) bool {
-	st, err := f.Stat()
-	if err != nil {
-		return true
-	}
-	return st.Sys().(*syscall.Stat_t).Nlink == 0
+	var st unix.Stat_t
+	return unix.Fstat(int(f.Fd()), &st) != nil || st.Nlink == 0
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -34,6 +35,9 @@ type Dir struct {
 	record pinned
 	inner  pinned
 	pool   pool
+
+	evalSize int
+	buf      [recordMax]byte // of whoever reads a record
 
 	// Renewed counts how often the directory had to be made anew because
 	// somebody had deleted it.
@@ -108,6 +112,9 @@ func (d *Dir) make() error {
 			return err
 		}
 		*file.p = pinned{path, f}
+		if file.p == &d.eval {
+			d.evalSize = 0
+		}
 	}
 	return nil
 }
@@ -120,10 +127,11 @@ func (d *Dir) statusScript() string { return filepath.Join(d.path, "return") }
 // Renew makes the directory anew if it, or a part of it, was deleted. It
 // reports whether it did.
 func (d *Dir) Renew() (bool, error) {
-	if !deleted(d.eval.f) && !deleted(d.record.f) && !deleted(d.inner.f) {
+	if !deleted(d.eval.f) && !deleted(d.record.f) {
 		return false, nil
 	}
 	d.Renewed++
+	d.pool.close() // Nobody finds these by name any more.
 	if err := os.MkdirAll(filepath.Dir(d.path), dirMode); err != nil {
 		return true, &DiskError{Dir: d.path, Err: err}
 	}
@@ -145,16 +153,23 @@ func (d *Dir) Close() {
 	_ = os.RemoveAll(d.path) // Best effort: what stays is swept when the program ends.
 }
 
+// padMax bounds the empty lines that bash reads for nothing.
+const padMax = 256
+
 // writeEval replaces the script that bash sources next. Bash has read the one
 // before to its end when it reported.
 func (d *Dir) writeEval(text string) error {
+	if over := d.evalSize - len(text); over > 0 && over <= padMax {
+		text += strings.Repeat("\n", over) // Cheaper than a system call that cuts.
+	}
 	n, err := d.eval.f.WriteAt([]byte(text), 0)
-	if err == nil {
+	if err == nil && n < d.evalSize {
 		err = d.eval.f.Truncate(int64(n))
 	}
 	if err != nil {
 		return &DiskError{Dir: d.path, Err: err}
 	}
+	d.evalSize = n
 	return nil
 }
 
@@ -213,9 +228,8 @@ func (d *Dir) writeReturn() error {
 
 // Record returns bash's report if it has come.
 func (d *Dir) Record(id string) (Record, bool) {
-	var buf [recordMax]byte
-	n, _ := d.record.f.ReadAt(buf[:], 0) // Short at the end of file, which is what it always is.
-	return ParseRecord(buf[:n], id)
+	n, _ := d.record.f.ReadAt(d.buf[:], 0) // Short at the end of file, which is what it always is.
+	return ParseRecord(d.buf[:n], id)
 }
 
 // EvalPath is the file that bash sources. If bash says that it is not there, it
@@ -232,9 +246,8 @@ func (r *Run) Record() (rec Record, pipeline []int, done bool) {
 	if !r.call.Inner {
 		return rec, nil, true
 	}
-	var buf [recordMax]byte
-	n, _ := r.d.inner.f.ReadAt(buf[:], 0) // As above.
-	if status, pipeline, ok := parseInner(buf[:n], r.call.ID); ok {
+	n, _ := r.d.inner.f.ReadAt(r.d.buf[:], 0) // As above.
+	if status, pipeline, ok := parseInner(r.d.buf[:n], r.call.ID); ok {
 		rec.Status = status
 		return rec, pipeline, true
 	}

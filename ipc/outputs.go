@@ -120,13 +120,10 @@ type pool struct {
 }
 
 func (p *pool) take() (*capture, error) {
-	for len(p.free) > 0 {
-		c := p.free[len(p.free)-1]
-		p.free = p.free[:len(p.free)-1]
-		if !deleted(c.f) {
-			return c, nil
-		}
-		c.drop()
+	if last := len(p.free) - 1; last >= 0 {
+		c := p.free[last]
+		p.free = p.free[:last]
+		return c, nil
 	}
 	return newCapture(filepath.Join(p.dir, NewID()), p.keep)
 }

@@ -62,7 +62,7 @@ func (d *Dir) evalScript(c Call) string {
 	}
 	if c.Status != 0 {
 		// In an && list neither an ERR trap nor errexit minds the status.
-		fmt.Fprintf(&b, "%s. %s %d && [[ x ]]\n", c.Names, Quote(d.statusScript()), c.Status)
+		fmt.Fprintf(&b, "%s. %s %d && %s:\n", c.Names, Quote(d.statusScript()), c.Status, c.Names)
 	}
 	eval := string(c.Names) + "eval "
 	if len(c.Env) > 0 {

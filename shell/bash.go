@@ -34,21 +34,23 @@ type bash struct {
 	seal string  // marks the state that the exit trap saves
 
 	// As the last record said.
-	status  int
-	flags   string
-	pwd     string
-	names   ipc.Names
-	back    string // where to go back to before the next command; see Request.Dir
-	trapSet bool   // our exit trap is in place
-	failure string // why bash was given up
-	evicted bool   // the ladder ended it, since it could not be unwound
-	lostDir string // where it should be, but cannot
+	status   int
+	flags    string
+	pwd      string
+	names    ipc.Names
+	back     string // where to go back to before the next command; see Request.Dir
+	trapSet  bool   // our exit trap is in place
+	failure  string // why bash was given up
+	poisoned bool   // the next [[ may be taken for a syntax error
+	evicted  bool   // the ladder ended it, since it could not be unwound
+	lostDir  string // where it should be, but cannot
 
 	commands int // that were run
 	saved    savedState
 
-	lastPID  int       // as of the end of the last command
-	lastTime time.Time // when that was
+	pids     *proc.Cursor // nil where there is none
+	lastPID  int          // as of the end of the last command
+	lastTime time.Time    // when that was
 	earlier  map[proc.ID]command.Process
 }
 
@@ -75,6 +77,7 @@ func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
 		return err
 	}
 	b.watchFiles()
+	b.pids, _ = proc.NewCursor() // Without one no leftovers are found.
 	spec := transport.Spec{
 		Path: b.opts.Bash, Argv: argv, SessionDir: path,
 		Dir: b.opts.Dir, Env: append(b.opts.Env[:len(b.opts.Env):len(b.opts.Env)], "PWD="+b.opts.Dir, b.shell.entry),
@@ -318,6 +321,8 @@ func (b *bash) close() {
 	if b.files != nil {
 		b.files.Close()
 	}
+	b.pids.Close()
+	b.pids = nil
 }
 
 // debug, set by LIMPET_DEBUG=1, prints the protocol to stderr.

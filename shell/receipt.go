@@ -47,7 +47,7 @@ const staleAfter = 10 * time.Millisecond
 // noteProcesses notes where pids stand before the command.
 func (b *bash) noteProcesses(now time.Time) {
 	if b.lastPID == 0 || now.Sub(b.lastTime) > staleAfter {
-		b.lastPID, _ = proc.LastPID() // 0: there is no telling here.
+		b.lastPID, _ = b.pids.Last() // 0: there is no telling here.
 	}
 }
 
@@ -59,7 +59,7 @@ const probeMax = 64
 // forked anywhere if the last pid has not moved, which is what makes this free
 // for commands that fork nothing.
 func (b *bash) leftover() []command.Process {
-	last, err := proc.LastPID()
+	last, err := b.pids.Last()
 	if err != nil || b.id.Start == 0 {
 		return nil
 	}

@@ -70,9 +70,11 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	}
 	s.spool = spool{dir: s.program.Path, max: o.SpoolFiles}
 	s.saves = newSaver(s)
-	// Beside the start of bash: an idle bash ends with its stdin anyway.
+	s.bash, err = startBash(ctx, s, nil)
+	// Behind the start of bash, which it would slow down: a bash that does
+	// nothing yet ends with its stdin anyway.
 	go s.watchOver()
-	if s.bash, err = startBash(ctx, s, nil); err != nil {
+	if err != nil {
 		<-s.guarded
 		s.release()
 		return nil, err

@@ -152,21 +152,39 @@ func AwaitsInput(pid int) bool {
 	return len(fields) > 1 && fields[0] == strconv.Itoa(unix.SYS_READ) && fields[1] == "0x0"
 }
 
-// LastPID returns the pid that was given out last in this pid namespace
-// (proc(5), /proc/loadavg): if it stands still, nothing was forked.
-func LastPID() (int, error) {
+// Cursor tells which pid was given out last in this pid namespace (proc(5),
+// /proc/loadavg): if it stands still, nothing was forked. It keeps a descriptor,
+// since it is asked after every command. Close it.
+type Cursor struct{ f *os.File }
+
+// NewCursor opens a Cursor.
+func NewCursor() (*Cursor, error) {
+	f, err := os.Open("/proc/loadavg")
+	if err != nil {
+		return nil, err
+	}
+	return &Cursor{f}, nil
+}
+
+// Last returns the pid.
+func (c *Cursor) Last() (int, error) {
+	if c == nil {
+		return 0, errors.ErrUnsupported
+	}
 	var buf [128]byte
-	fd, err := unix.Open("/proc/loadavg", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	n, err := unix.Pread(int(c.f.Fd()), buf[:], 0)
 	if err != nil {
 		return 0, err
 	}
-	n, err := unix.Read(fd, buf[:])
-	_ = unix.Close(fd) // Read only: nothing to lose.
-	if err != nil {
-		return 0, err
-	}
-	text := bytes.TrimSpace(buf[:max(n, 0)])
+	text := bytes.TrimSpace(buf[:n])
 	return strconv.Atoi(string(text[bytes.LastIndexByte(text, ' ')+1:]))
+}
+
+// Close closes the descriptor. A nil Cursor has none.
+func (c *Cursor) Close() {
+	if c != nil {
+		_ = c.f.Close() // Read only: nothing to lose.
+	}
 }
 
 // ErrGone means that the process has ended; its pid may be another's now.

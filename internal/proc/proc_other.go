@@ -18,7 +18,13 @@ func Command(int) string               { return "" }
 func Ignores(int, syscall.Signal) bool { return false }
 func Dir(int) (string, error)          { return "", errors.ErrUnsupported }
 func AwaitsInput(int) bool             { return false }
-func LastPID() (int, error)            { return 0, errors.ErrUnsupported }
+
+// Cursor has nothing to tell here.
+type Cursor struct{}
+
+func NewCursor() (*Cursor, error)    { return nil, errors.ErrUnsupported }
+func (c *Cursor) Last() (int, error) { return 0, errors.ErrUnsupported }
+func (c *Cursor) Close()             {}
 
 // Signal signals by pid alone: there is no start time to compare here.
 func Signal(id ID, sig syscall.Signal) error {

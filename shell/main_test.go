@@ -1,0 +1,145 @@
+package shell_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+// helperVar names the part that the test binary plays instead of running tests.
+const helperVar = "LIMPET_TEST_HELPER"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(helperVar); role != "" {
+		helper, ok := helpers[role]
+		if !ok {
+			fmt.Fprintf(os.Stderr, "no helper %q\n", role)
+			os.Exit(2)
+		}
+		if err := helper(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// helpers are the programs that the test binary can be.
+var helpers = map[string]func() error{
+	"poll":  pollHelper,
+	"start": startHelper,
+}
+
+// helper returns a command that runs the test binary as a helper.
+func helper(t *testing.T, role string, env ...string) *exec.Cmd {
+	t.Helper()
+	require.Contains(t, helpers, role)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(exe)
+	cmd.Env = append(append(os.Environ(), helperVar+"="+role), env...)
+	return cmd
+}
+
+// patience bounds what should take a moment, on a machine that is busy.
+const patience = 30 * time.Second
+
+func background(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// start starts a shell that is closed at the end of the test.
+func start(t *testing.T, opts *shell.Options) *shell.PersistentShell {
+	t.Helper()
+	own := shell.Options{}
+	if opts != nil {
+		own = *opts
+	}
+	if own.RuntimeDir == "" {
+		own.RuntimeDir = t.TempDir()
+	}
+	if own.Dir == "" {
+		own.Dir = t.TempDir()
+	}
+	sh, err := shell.Start(background(t), &own)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sh.Close()) })
+	return sh
+}
+
+// run runs a script that bash must be able to report on.
+func run(t *testing.T, sh *shell.PersistentShell, script string) command.Result {
+	t.Helper()
+	res, err := sh.Run(background(t), script)
+	require.NoError(t, err, script)
+	return res
+}
+
+// says runs a script and returns its stdout without the last newline.
+func says(t *testing.T, sh *shell.PersistentShell, script string) string {
+	t.Helper()
+	return strings.TrimSuffix(run(t, sh, script).Stdout.String(), "\n")
+}
+
+// bashPID returns the pid of the shell's bash.
+func bashPID(t *testing.T, sh *shell.PersistentShell) int {
+	t.Helper()
+	pid, err := strconv.Atoi(says(t, sh, "echo $$"))
+	require.NoError(t, err)
+	return pid
+}
+
+// awaitFile waits until a file is there, which a script made for the test.
+func awaitFile(t *testing.T, path string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}, patience, time.Millisecond, "%s never appears", path)
+}
+
+// begin runs a script in the background and returns, when the script has made
+// its file "begun", the channel on which the answer comes.
+func begin(t *testing.T, sh *shell.PersistentShell, ctx context.Context, script string) <-chan answer {
+	t.Helper()
+	begun := filepath.Join(t.TempDir(), "begun")
+	done := make(chan answer, 1)
+	go func() {
+		res, err := sh.Run(ctx, ": >"+begun+"; "+script)
+		done <- answer{res, err}
+	}()
+	awaitFile(t, begun)
+	return done
+}
+
+type answer struct {
+	res command.Result
+	err error
+}
+
+func await(t *testing.T, done <-chan answer) answer {
+	t.Helper()
+	select {
+	case a := <-done:
+		return a
+	case <-time.After(patience):
+		require.FailNow(t, "the command does not return")
+		return answer{}
+	}
+}
