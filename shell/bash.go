@@ -41,6 +41,7 @@ type bash struct {
 	back     string // where to go back to before the next command; see Request.Dir
 	trapSet  bool   // our exit trap is in place
 	failure  string // why bash was given up
+	quick    bool   // the last command was
 	poisoned bool   // the next [[ may be taken for a syntax error
 	evicted  bool   // the ladder ended it, since it could not be unwound
 	lostDir  string // where it should be, but cannot
