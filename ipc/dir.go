@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -94,8 +95,8 @@ func (d *Dir) make() error {
 		p    *pinned
 		name string
 	}{{&d.eval, "eval"}, {&d.record, "status/record"}, {&d.inner, "inner"}} {
-		if file.p.f != nil && !deleted(file.p.f) {
-			continue
+		if file.p.f != nil && (file.p == &d.record || !deleted(file.p.f)) {
+			continue // Bash has the record open, under whatever name.
 		}
 		if file.p.f != nil {
 			_ = file.p.f.Close() // Deleted: nothing in it is wanted.
@@ -103,8 +104,8 @@ func (d *Dir) make() error {
 		path := filepath.Join(d.path, file.name)
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, fileMode)
 		if errors.Is(err, fs.ErrExist) {
-			// Bash may have made it anew by its redirection. It is ours to
-			// replace: the directory is 0700.
+			// Bash made it anew by a redirection. It is ours to replace: the
+			// directory is 0700.
 			_ = os.Remove(path)
 			f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, fileMode)
 		}
@@ -127,7 +128,7 @@ func (d *Dir) statusScript() string { return filepath.Join(d.path, "return") }
 // Renew makes the directory anew if it, or a part of it, was deleted. It
 // reports whether it did.
 func (d *Dir) Renew() (bool, error) {
-	if !deleted(d.eval.f) && !deleted(d.record.f) {
+	if !deleted(d.eval.f) {
 		return false, nil
 	}
 	d.Renewed++
@@ -226,15 +227,35 @@ func (d *Dir) writeReturn() error {
 	return nil
 }
 
+// Stdout is what bash gets as its own stdout: the status file. Bash and limpet
+// share the file's offset, which is what lets limpet turn it back. It stays the
+// Dir's.
+func (d *Dir) Stdout() *os.File { return d.record.f }
+
+// Rewind turns the status file back, before lines are sent to bash: the next
+// record overwrites the last.
+func (d *Dir) Rewind() { _, _ = d.record.f.Seek(0, io.SeekStart) } // A regular file can be sought.
+
+// Printed returns what bash itself has printed since Rewind: what an exit trap
+// says, if bash has ended without a record.
+func (d *Dir) Printed() []byte {
+	end, err := d.record.f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return nil
+	}
+	const most = 64 << 10
+	b, _ := readRange(d.record.f, 0, min(end, most)) // What can be read is what there is.
+	return b
+}
+
 // Record returns bash's report if it has come.
 func (d *Dir) Record(id string) (Record, bool) {
 	n, _ := d.record.f.ReadAt(d.buf[:], 0) // Short at the end of file, which is what it always is.
 	return ParseRecord(d.buf[:n], id)
 }
 
-// EvalPath is the file that bash sources. If bash says that it is not there, it
-// was deleted before bash could read it, and the command did not run.
-func (d *Dir) EvalPath() string { return d.eval.path }
+// Path is the directory.
+func (d *Dir) Path() string { return d.path }
 
 // Record returns bash's report on this command if it has come, with the status
 // of the command itself and its pipeline where that was asked for.

@@ -5,10 +5,10 @@
 //	limpet                                      bash
 //	  |-- writes DIR/eval ------------------------>|
 //	  |-- two lines on bash's stdin -------------->|
-//	  |   1  . DIR/eval; printf RECORD 1<>status   |  sources eval, which says
+//	  |   1  . DIR/eval; printf RECORD             |  sources eval, which says
 //	  |   2  case $? in 0) ;; *) printf RECORD ... |    eval 'SCRIPT' </dev/null >>OUT 2>>ERR
 //	  |                                            |
-//	  |<-- DIR/status/record, "ID STATUS ... ID" --|  one builtin printf, written last
+//	  |<-- DIR/status/record, "ID STATUS ... ID" --|  bash's own stdout, written last
 //	  |    (seen by fsnotify, or by polling)       |
 //	  |<-- OUT, ERR by descriptors that limpet ----|
 //	       opened before bash knew their names

@@ -13,7 +13,8 @@ import (
 //
 // On disk it is one line, "ID STATUS FLAGS DIR ID\n". It is sealed by the ID
 // at both ends: the record is overwritten in place, so whatever a reader finds
-// that was not written whole, and for this command, does not parse.
+// that was not written whole, and for this command, does not parse. A DEBUG trap
+// of the user's may have printed something in front of it.
 type Record struct {
 	Status int    // $?
 	Flags  string // $-
@@ -37,7 +38,7 @@ func NewID() string {
 // ParseRecord finds the sealed record of the command id in what the status
 // file holds. A false return means that there is none yet.
 func ParseRecord(b []byte, id string) (Record, bool) {
-	b, ok := bytes.CutPrefix(b, []byte(id+" "))
+	_, b, ok := bytes.Cut(b, []byte(id+" "))
 	if !ok {
 		return Record{}, false
 	}

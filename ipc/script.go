@@ -100,30 +100,29 @@ func (d *Dir) innerRecord(c Call) string {
 // lines are the two lines for bash's stdin. The second acts only when the
 // first was thrown away: see the package comment.
 func (d *Dir) lines(c Call) string {
-	return fmt.Sprintf("%s. %s; %s\n", c.Names, Quote(d.eval.path), d.report(c.Names, c.ID)) + d.closingLine(c)
+	return fmt.Sprintf("%s. %s; %s\n", c.Names, Quote(d.eval.path), report(c.Names, c.ID)) + d.closingLine(c)
 }
 
 func (d *Dir) closingLine(c Call) string {
-	return fmt.Sprintf("case $? in 0) ;; *) %s ;; esac\n", d.report(c.Names, c.ID))
+	return fmt.Sprintf("case $? in 0) ;; *) %s ;; esac\n", report(c.Names, c.ID))
 }
 
 // ClosingLine is the second line once more: a signal may throw that away too.
 func (r *Run) ClosingLine() string { return r.d.closingLine(r.call) }
 
 // Report is the command by which bash reports on a line of limpet's own.
-func (d *Dir) Report(n Names, id string) string { return d.report(n, id) }
+func (d *Dir) Report(n Names, id string) string { return report(n, id) }
 
-// report is the call that writes the record. 1<> neither truncates, so that
-// the record is never seen empty, nor minds set -C.
-func (d *Dir) report(n Names, id string) string {
-	return fmt.Sprintf(`%sprintf '%%s %%s %%s %%s %%s\n' %s "$?" "$-" "${PWD-}" %s 1<>%s`, n, id, id, Quote(d.record.path))
+// report is the call that writes the record. It needs no redirection: the
+// status file is bash's own stdout.
+func report(n Names, id string) string {
+	return fmt.Sprintf(`%sprintf '%%s %%s %%s %%s %%s\n' %s "$?" "$-" "${PWD-}" %s`, n, id, id)
 }
 
 // StartLine is the line that sources the prelude and reports that bash is
 // ready, with its version in the place of the flags.
 func (d *Dir) startLine(id string) string {
-	return fmt.Sprintf(". %s; printf '%%s %%s %%s %%s %%s\\n' %s \"$?\" \"$BASH_VERSION\" \"$PWD\" %s 1<>%s\n",
-		Quote(d.eval.path), id, id, Quote(d.record.path))
+	return fmt.Sprintf(". %s; printf '%%s %%s %%s %%s %%s\\n' %s \"$?\" \"$BASH_VERSION\" \"$PWD\" %s\n", Quote(d.eval.path), id, id)
 }
 
 // saveBuiltins print a shell's state as a script, in the order in which it can

@@ -109,19 +109,6 @@ func (watch *Watch) wake() {
 	}
 }
 
-// Renew subscribes again after the directory was made anew.
-func (watch *Watch) Renew() {
-	watch.w.mu.Lock()
-	defer watch.w.mu.Unlock()
-	if watch.w.notify == nil {
-		return
-	}
-	if err := watch.w.notify.Add(watch.dir); err != nil {
-		watch.Err = fmt.Errorf("ipc: no file events for %q: %w", watch.dir, err)
-	}
-	watch.wake()
-}
-
 // Close ends the subscription. With the last one the inotify instance and its
 // goroutine go too. It is safe to call twice.
 func (watch *Watch) Close() {

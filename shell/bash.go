@@ -80,7 +80,7 @@ func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
 	b.watchFiles()
 	b.pids, _ = proc.NewCursor() // Without one no leftovers are found.
 	spec := transport.Spec{
-		Path: b.opts.Bash, Argv: argv, SessionDir: path,
+		Path: b.opts.Bash, Argv: argv, SessionDir: path, Stdout: b.files.Stdout(),
 		Dir: b.opts.Dir, Env: append(b.opts.Env[:len(b.opts.Env):len(b.opts.Env)], "PWD="+b.opts.Dir, b.shell.entry),
 	}
 	if restore != nil {
@@ -189,6 +189,7 @@ elif [[ -r ~/.profile ]]; then . ~/.profile; fi`)
 
 // exchange sends lines of limpet's own and waits for the record.
 func (b *bash) exchange(ctx context.Context, id, lines string) (ipc.Record, error) {
+	b.files.Rewind()
 	if err := b.send(lines); err != nil {
 		return ipc.Record{}, err
 	}

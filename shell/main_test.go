@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -142,4 +143,12 @@ func await(t *testing.T, done <-chan answer) answer {
 		require.FailNow(t, "the command does not return")
 		return answer{}
 	}
+}
+
+// diskUse is what a file really takes, without its holes.
+func diskUse(t *testing.T, path string) int64 {
+	t.Helper()
+	st, err := os.Stat(path)
+	require.NoError(t, err)
+	return st.Sys().(*syscall.Stat_t).Blocks * 512
 }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -57,7 +58,7 @@ func (s *PersistentShell) bury(what string) {
 	d := &death{}
 	switch {
 	case b.failure != "":
-		d.reason = "bash " + b.failure + " without a report, and was replaced"
+		d.reason = "bash " + b.failure + ", and was replaced"
 	case b.evicted:
 		d.reason = "bash could not be made to give up the command, and was replaced"
 	case exit.Signal != 0:
@@ -147,8 +148,10 @@ func (b *bash) restore(ctx context.Context, state ipc.State) error {
 	return nil
 }
 
-// renewFiles makes the session's files anew if somebody deleted them, and
-// watches them again.
+var errDeleted = errors.New("the runtime directory was deleted")
+
+// renewFiles makes the session's files anew if somebody deleted them. The
+// record is polled for from then on, until there is a new bash.
 func (b *bash) renewFiles() error {
 	renewed, err := b.files.Renew()
 	if !renewed {
@@ -158,8 +161,9 @@ func (b *bash) renewFiles() error {
 	if err != nil {
 		return err
 	}
-	if b.watch != nil {
-		b.watch.Renew()
+	if b.watch != nil && b.watch.Err == nil {
+		// Bash writes to a file that no directory has any more.
+		b.watch.Err = errDeleted
 	}
 	return nil
 }

@@ -33,11 +33,40 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	}
 	b.noteProcesses(started)
 	b.conn.Forget()
+	b.files.Rewind()
 	if err := b.send(lines); err != nil {
 		return nothing, err
 	}
 	r.end = b.wait(ctx, r)
+	if r.end.reported && r.end.record.Status == 1 && b.couldNotRead() {
+		_ = r.monitor.Finish(0) // Nothing was written.
+		b.shell.keeper.Keep(r.Release())
+		return nothing, errNotRun
+	}
 	return b.collect(ctx, r)
+}
+
+// errNotRun means that bash could not read the command, which therefore did
+// not run and can be run again: the eval script or an output file was deleted
+// a moment ago, or bash may open no more files (ulimit -n), or none by that
+// name (set -r).
+var errNotRun = errors.New("could not read the command")
+
+// couldNotRead reports whether bash itself, rather than the command, complains
+// about one of the session's files, and ends bash if so.
+func (b *bash) couldNotRead() bool {
+	_, stderr := b.conn.Said()
+	for line := range strings.Lines(string(stderr)) {
+		_, after, found := strings.Cut(line, b.files.Path())
+		name, _, colon := strings.Cut(after, ": ") // In a trace (set -x) none follows.
+		if found && colon && !strings.ContainsAny(name, " '") {
+			b.failure = errNotRun.Error() + ": " + said([]byte(line))
+			_ = b.conn.Signal(syscall.SIGKILL) // Done is what is waited for.
+			<-b.conn.Done()
+			return true
+		}
+	}
+	return false
 }
 
 // running is a command that was rendered.
@@ -309,7 +338,7 @@ func (b *bash) verdict(ctx context.Context, r *running, res *command.Result) err
 		}
 	default:
 		exit := b.conn.Exit()
-		stdout, stderr := b.conn.Said()
+		_, stderr := b.conn.Said()
 		if exit.Signal != 0 || b.failure != "" {
 			res.ExitCode = command.CodeUnknown
 			return &DeadError{Argv: b.argv(), Code: exit.Code, Signal: exit.Signal, Said: said(stderr), Reason: b.failure}
@@ -317,7 +346,7 @@ func (b *bash) verdict(ctx context.Context, r *running, res *command.Result) err
 		// The script ended bash. Its exit trap ran at bash's top level, with
 		// bash's own stdout, and belongs to this command.
 		res.ExitCode = exit.Code
-		appendOutput(&res.Stdout, stdout, r.req.Stdout)
+		appendOutput(&res.Stdout, b.files.Printed(), r.req.Stdout)
 	}
 	if res.ExitCode > 128 && res.ExitCode < 128+65 {
 		res.Receipt.Signal = syscall.Signal(res.ExitCode - 128)

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/limpet-sh/limpet/command"
@@ -146,8 +147,13 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 		res, err = s.doStdin(ctx, req)
 	} else {
 		res, err = s.bash.run(ctx, req)
+		if errors.Is(err, errNotRun) {
+			if restart = s.replace(restart); restart.Err == nil {
+				res, err = s.bash.run(ctx, req)
+			}
+		}
 	}
-	if s.bash.dead() {
+	if s.bash != nil && s.bash.dead() {
 		restart = s.replace(restart)
 	}
 	res.Restart = restart

@@ -111,4 +111,4 @@ func (m *muteness) noticed() bool {
 	return true
 }
 
-var errMute = errors.New("went back to its prompt")
+var errMute = errors.New("went back to its prompt without a report")

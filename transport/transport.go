@@ -61,8 +61,8 @@ type Conn interface {
 	Exit() Exit
 
 	// Said returns what the process itself wrote to its stdout and stderr
-	// pipes since the start or the last Forget: the last 64 KB of each. When
-	// Done is closed it is complete.
+	// pipes since the start or the last Forget: the last 64 KB of each,
+	// and all that it has written by now.
 	Said() (stdout, stderr []byte)
 
 	// Forget drops what was said so far.

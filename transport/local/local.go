@@ -93,9 +93,6 @@ func (c *conn) wait() {
 		}
 	}
 	c.exit.Rusage, _ = c.cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	// What the process wrote before it ended is in the pipes by now.
-	c.stdout.flush()
-	c.stderr.flush()
 	close(c.done)
 }
 
@@ -124,7 +121,12 @@ func (c *conn) Signal(sig syscall.Signal) error { return c.cmd.Process.Signal(si
 
 func (c *conn) Done() <-chan struct{} { return c.done }
 func (c *conn) Exit() transport.Exit  { return c.exit }
-func (c *conn) Said() (o, e []byte)   { return c.stdout.bytes(), c.stderr.bytes() }
+
+func (c *conn) Said() (stdout, stderr []byte) {
+	c.stdout.flush()
+	c.stderr.flush()
+	return c.stdout.bytes(), c.stderr.bytes()
+}
 
 // Forget implements [transport.Conn].
 func (c *conn) Forget() {

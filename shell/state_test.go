@@ -1,0 +1,213 @@
+package shell_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+// stateRow sets something up in one bash and looks for it in the next.
+type stateRow struct{ name, set, ask, want string }
+
+var stateTable = []stateRow{
+	{"variable", `x='a  b'`, `echo "$x"`, "a  b"},
+	{"exported", "export X=1", "sh -c 'echo $X'", "1"},
+	{"all bytes", `x=$'\x01\x7f\xff\n\t\'"\\$('; y=$x`, `[[ $x == $'\x01\x7f\xff\n\t\'"\\$(' ]] && echo same`, "same"},
+	{"readonly", "readonly R=ro", "echo $R; R=2; echo no", "ro"},
+	{"integer", "declare -i n=3", "n+=4; echo $n", "7"},
+	{"lower case", "declare -l low=ABC", "low=XYZ; echo $low", "xyz"},
+	{"array", `a=(1 "two words" '' 4); unset 'a[0]'`, `echo "${#a[@]}:${a[1]}:${!a[*]}"`, "3:two words:1 2 3"},
+	{"associative array", `declare -A m=([k]=v ["a b"]="c d" ["]"]=x)`, `echo "${m[k]} ${m[a b]} ${m["]"]}"`, "v c d x"},
+	{"nameref", "target=t; declare -n ref=target", "ref=changed; echo $target", "changed"},
+	{"unset variable", "unset HOME", "echo ${HOME-unset}", "unset"},
+	{"function", "f() { local v=$1; echo got $v; }", "f 1", "got 1"},
+	{"function with an odd name", "a-b.c:d() { echo odd; }; function @x { echo at; }", "a-b.c:d; @x", "odd\nat"},
+	{"exported function", "g() { echo exp; }; export -f g", "bash -c g", "exp"},
+	{"function with a heredoc", "h() { cat <<E\nx $1\nE\n}", "h y", "x y"},
+	{"functions named as builtins", "echo() { builtin echo E \"$@\"; }; pwd() { :; }; cd() { builtin cd \"$@\"; }", "echo x", "E x"},
+	{"a function named declare", "declare() { :; }; f() { :; }; export -f f", "type -t f; bash -c 'type -t f'", "function\nfunction"},
+	{"a function named set", "set() { :; }; shopt -s -o pipefail", "[[ -o pipefail ]] && echo on", "on"},
+	{"alias", "shopt -s expand_aliases; alias hi='echo hello'", "hi", "hello"},
+	{"alias that is off", "alias hi='echo hello'", "alias hi; hi 2>/dev/null; echo $?", "alias hi='echo hello'\n127"},
+	{"trap", "trap 'echo usr' USR1", "kill -USR1 $$; :", "usr"},
+	{"ignored signal", "trap '' USR1", "trap -p USR1", "trap -- '' SIGUSR1"},
+	{"trap of several lines", "trap $'echo a\\necho b' USR1", "kill -USR1 $$; :", "a\nb"},
+	{"umask", "umask 027", "umask", "0027"},
+	{"shopt", "shopt -s nullglob extglob; shopt -u sourcepath", "shopt -q nullglob && shopt -q extglob && ! shopt -q sourcepath && echo ok", "ok"},
+	{"set -o", "set -o pipefail; set -f; set -u", "echo $- | grep -o '[fu]' | sort | tr -d '\\n'; [[ -o pipefail ]] && echo p", "fup"},
+	{"noclobber", "set -C", "echo >f1; echo >f1; [[ -o noclobber ]] && echo C", "C"},
+	{"extglob function", "shopt -s extglob; e() { case $1 in +(a|b)) echo m;; esac; }", "e abab", "m"},
+	{"IFS", "IFS=:", "x=a:b; set -- $x; echo $#", "2"},
+	{"cwd", "mkdir -p sub; cd sub", "echo ${PWD##*/}", "sub"},
+	{"cwd through a symlink", "mkdir -p real; ln -sfn real link; cd link", "echo ${PWD##*/}; /bin/pwd -P | sed 's,.*/,,'", "link\nreal"},
+	{"OLDPWD", "mkdir -p o; cd o; cd ..", "cd - >/dev/null; echo ${PWD##*/}", "o"},
+}
+
+func TestEverythingPersistsFromCommandToCommand(t *testing.T) {
+	for _, row := range stateTable {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			run(t, sh, row.set)
+			assert.Equal(t, row.want, says(t, sh, row.ask))
+		})
+	}
+}
+
+func TestEverythingIsRestoredAfterAnExit(t *testing.T) {
+	for _, row := range stateTable {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			res := run(t, sh, row.set+"\nexit 7")
+			require.Equal(t, 7, res.ExitCode)
+			require.NotNil(t, res.Restart)
+			assert.NoError(t, res.Restart.Err)
+			assert.Equal(t, row.want, says(t, sh, row.ask))
+		})
+	}
+}
+
+func TestEverythingThatWasSavedIsRestoredAfterAKillWhileIdle(t *testing.T) {
+	for _, row := range stateTable {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			pid := bashPID(t, sh)
+			run(t, sh, row.set)
+			run(t, sh, ": exit") // The word makes it save what was set before.
+			killAndWait(t, pid)
+			res := run(t, sh, "true")
+			require.NotNil(t, res.Restart)
+			assert.Contains(t, res.Restart.Reason, "while it was idle")
+			assert.Contains(t, res.Restart.Reason, "signal 9")
+			assert.Equal(t, row.want, says(t, sh, row.ask))
+		})
+	}
+}
+
+// killAndWait kills a bash and waits until it is gone.
+func killAndWait(t *testing.T, pid int) {
+	t.Helper()
+	st, err := proc.Read(pid)
+	require.NoError(t, err)
+	require.NoError(t, proc.Signal(st.ID(), syscall.SIGKILL))
+	require.Eventually(t, func() bool {
+		now, err := proc.Read(pid)
+		return err != nil || now.ID() != st.ID()
+	}, patience, time.Millisecond)
+}
+
+func TestADeadShellSaysWhatWasLost(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "sleep 1000 & disown; exec 9</dev/null")
+	res, err := sh.Run(background(t), "y=unsaved; kill -9 $$")
+	require.Error(t, err)
+	require.NotNil(t, res.Restart)
+	assert.Contains(t, res.Restart.Reason, "the command ended bash by signal 9")
+	assert.Contains(t, res.Restart.Restored, "variables")
+	lost := strings.Join(res.Restart.Lost, "; ")
+	assert.Contains(t, lost, "what the last command changed")
+	assert.Contains(t, lost, "sleep 1000")
+	assert.Contains(t, lost, "open descriptors")
+	assert.Equal(t, "gone", says(t, sh, "echo ${y-gone}"))
+	assert.Nil(t, run(t, sh, "true").Restart, "it is told once")
+}
+
+func TestTheHookAndTheLogAreToldOfARestart(t *testing.T) {
+	var told []string
+	sh := start(t, &shell.Options{Hooks: shell.Hooks{Restarted: func(r *command.Restart) { told = append(told, r.Reason) }}})
+	run(t, sh, "exit 5")
+	assert.Equal(t, []string{"the command ended bash with status 5"}, told)
+}
+
+func TestADeletedDirectoryDoesNotBrickTheShell(t *testing.T) {
+	top := t.TempDir()
+	sh := start(t, &shell.Options{Dir: top})
+	run(t, sh, "mkdir -p a/b; cd a/b; x=1")
+	require.NoError(t, os.RemoveAll(filepath.Join(top, "a")))
+	assert.Equal(t, "1", says(t, sh, "echo $x"))
+	res := run(t, sh, "exit 3")
+	require.NotNil(t, res.Restart)
+	assert.Equal(t, top, sh.Dir())
+	assert.Contains(t, strings.Join(res.Restart.Lost, "; "), filepath.Join(top, "a/b"))
+	assert.NotContains(t, res.Restart.Restored, "working directory")
+	assert.Equal(t, "1 "+top, says(t, sh, "echo $x $PWD"))
+}
+
+func TestTheUsersExitTrapRunsAndItsOutputBelongsToTheCommand(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "trap 'echo bye; echo err >&2' EXIT; v=1")
+	assert.Equal(t, "trap -- 'echo bye; echo err >&2' EXIT", says(t, sh, "trap -p EXIT"))
+	res := run(t, sh, "echo out; exit 4")
+	assert.Equal(t, 4, res.ExitCode)
+	assert.Equal(t, "out\nbye\n", res.Stdout.String())
+	assert.Contains(t, res.Stderr.String(), "err")
+	require.NotNil(t, res.Restart)
+	assert.Equal(t, "1", says(t, sh, "echo $v"))
+	assert.Equal(t, "trap -- 'echo bye; echo err >&2' EXIT", says(t, sh, "trap -p EXIT"), "it is restored")
+}
+
+func TestNoTrapOfOursIsToBeSeen(t *testing.T) {
+	sh := start(t, nil)
+	assert.Empty(t, says(t, sh, "trap -p; trap"))
+	assert.Empty(t, says(t, sh, "declare -F; alias; history"))
+	assert.Empty(t, says(t, sh, "compgen -v | grep -i limpet | grep -v '^LIMPET_SESSION$'"))
+}
+
+func TestResetBringsBackTheStateAfterStart(t *testing.T) {
+	dir := t.TempDir()
+	rc := filepath.Join(dir, "rc")
+	require.NoError(t, os.WriteFile(rc, []byte("fromrc=1"), 0o600))
+	sh := start(t, &shell.Options{Dir: dir, InitFiles: []string{rc}})
+	run(t, sh, "x=1; fromrc=2; cd /; f() { :; }")
+	pid := says(t, sh, "sleep 1000 & echo $!")
+	require.NoError(t, sh.Reset(background(t)))
+	assert.Equal(t, dir, sh.Dir())
+	res := run(t, sh, "echo ${x-unset} $fromrc $PWD; declare -F")
+	assert.Equal(t, "unset 1 "+dir+"\n", res.Stdout.String())
+	assert.Nil(t, res.Restart)
+	assert.Equal(t, "gone", says(t, sh, "kill -0 "+pid+" 2>/dev/null || echo gone"))
+}
+
+func TestResetRevivesAShellWhoseBashIsDead(t *testing.T) {
+	sh := start(t, nil)
+	killAndWait(t, bashPID(t, sh))
+	require.NoError(t, sh.Reset(background(t)))
+	res := run(t, sh, "echo back")
+	assert.Nil(t, res.Restart)
+	assert.Equal(t, "back\n", res.Stdout.String())
+}
+
+func TestAShellThatCannotBeReplacedSaysSoAndTriesAgain(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "bash")
+	bash, err := exec.LookPath("bash")
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(bash, link))
+	sh := start(t, &shell.Options{Bash: link})
+	run(t, sh, "x=1")
+	require.NoError(t, os.Rename(link, link+".away"))
+	res := run(t, sh, "exit 6")
+	assert.Equal(t, 6, res.ExitCode)
+	require.NotNil(t, res.Restart)
+	require.Error(t, res.Restart.Err)
+	res, err = sh.Run(background(t), "true")
+	require.Error(t, err)
+	assert.Equal(t, -1, res.ExitCode)
+	require.NoError(t, os.Rename(link+".away", link))
+	res = run(t, sh, "echo $x")
+	assert.Equal(t, "1\n", res.Stdout.String())
+	require.NotNil(t, res.Restart)
+	assert.Contains(t, res.Restart.Reason, "with status 6")
+}

@@ -1,0 +1,514 @@
+package shell_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/interrupt"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+func TestDefaultEnvDropsSecretsAndKeepsWhatItIsTold(t *testing.T) {
+	for name, value := range map[string]string{
+		"OPENAI_API_KEY": "s", "GH_TOKEN": "s", "DB_PASSWORD": "s", "AWS_PROFILE": "s", "PGPASSWORD": "s",
+		"BASH_ENV": "/tmp/x", "BASH_FUNC_f%%": "() { :; }", "PROMPT_COMMAND": "x", "LIMPET_SESSION": "outer",
+		"HARMLESS": "1", "PAGER": "less", "TOKENS": "many",
+	} {
+		t.Setenv(name, value)
+	}
+	env := shell.DefaultEnv()
+	for _, name := range []string{"OPENAI_API_KEY", "GH_TOKEN", "DB_PASSWORD", "AWS_PROFILE", "PGPASSWORD", "BASH_ENV", "BASH_FUNC_f%%", "PROMPT_COMMAND", "LIMPET_SESSION"} {
+		assert.NotContains(t, strings.Join(env, "\n")+"\n", "\n"+name+"=")
+	}
+	assert.Contains(t, env, "HARMLESS=1")
+	assert.Contains(t, env, "TOKENS=many")
+	assert.Contains(t, env, "PAGER=cat")
+	assert.Contains(t, env, "TERM=dumb")
+
+	kept := shell.DefaultEnv("AWS_*", "GH_TOKEN", "PAGER")
+	assert.Contains(t, kept, "AWS_PROFILE=s")
+	assert.Contains(t, kept, "GH_TOKEN=s")
+	assert.Contains(t, kept, "PAGER=less")
+	assert.NotContains(t, kept, "DB_PASSWORD=s")
+}
+
+func TestEnvIsExactlyWhatOptionsSay(t *testing.T) {
+	t.Setenv("FROM_THE_PROGRAM", "1")
+	sh := start(t, &shell.Options{Env: []string{"A=1", "A=2", "B=x y", "odd.name=3"}})
+	assert.Equal(t, "2|x y|unset", says(t, sh, `echo "$A|$B|${FROM_THE_PROGRAM-unset}"`))
+	env := says(t, sh, "/usr/bin/env")
+	assert.Contains(t, env, "LIMPET_SESSION=")
+	assert.NotContains(t, env, "FROM_THE_PROGRAM")
+}
+
+func TestRequestEnvIsForOneCommandOnly(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "export KEPT=old; PLAIN=old")
+	res, err := sh.Do(background(t), command.Request{
+		Script: `echo "$KEPT $PLAIN $NEW"; sh -c 'echo "$KEPT $PLAIN $NEW"'`,
+		Env:    []string{"KEPT=1", "KEPT=2", "PLAIN=p", "NEW=$(echo no) 'q'"},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "2 p $(echo no) 'q'\n2 p $(echo no) 'q'\n", res.Stdout.String())
+	assert.Equal(t, "old old unset", says(t, sh, `echo "$KEPT $PLAIN ${NEW-unset}"`))
+	assert.Equal(t, "old unset unset", says(t, sh, `sh -c 'echo "$KEPT ${PLAIN-unset} ${NEW-unset}"'`))
+}
+
+func TestRequestEnvHoldsForOneCommandInPosixMode(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "set -o posix")
+	_, err := sh.Do(background(t), command.Request{Script: "echo $NEW", Env: []string{"NEW=1"}})
+	require.NoError(t, err)
+	assert.Equal(t, "unset", says(t, sh, `echo "${NEW-unset}"`))
+}
+
+func TestRequestEnvReachesScriptsPastAFunctionNamedEval(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "eval() { echo hijacked; }")
+	res, err := sh.Do(background(t), command.Request{Script: "echo $NEW", Env: []string{"NEW=1"}})
+	require.NoError(t, err)
+	assert.Equal(t, "1\n", res.Stdout.String())
+}
+
+func TestRequestDirIsForOneCommandOnly(t *testing.T) {
+	top := t.TempDir()
+	for _, dir := range []string{"home", "other/deep", "elsewhere"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(top, dir), 0o755))
+	}
+	home, other, elsewhere := filepath.Join(top, "home"), filepath.Join(top, "other"), filepath.Join(top, "elsewhere")
+	sh := start(t, &shell.Options{Dir: home})
+	do := func(dir, script string) command.Result {
+		res, err := sh.Do(background(t), command.Request{Script: script, Dir: dir})
+		require.NoError(t, err)
+		return res
+	}
+	assert.Equal(t, other+"\n", do(other, "pwd").Stdout.String())
+	assert.Equal(t, home, sh.Dir())
+	assert.Equal(t, home, says(t, sh, "pwd"))
+	assert.Equal(t, filepath.Join(other, "deep")+"\n", do("../other/deep", "pwd").Stdout.String(), "relative to the shell's")
+	res := do(other, "cd "+elsewhere)
+	assert.Equal(t, elsewhere, res.Dir, "the script went somewhere else")
+	assert.Equal(t, elsewhere, says(t, sh, "pwd"))
+}
+
+func TestRequestDirLeavesCdMinusAlone(t *testing.T) {
+	a, b, c := t.TempDir(), t.TempDir(), t.TempDir()
+	sh := start(t, &shell.Options{Dir: a})
+	run(t, sh, "cd "+b)
+	_, err := sh.Do(background(t), command.Request{Script: "true", Dir: c})
+	require.NoError(t, err)
+	assert.Equal(t, a, says(t, sh, "cd -"))
+}
+
+func TestStdinRunsWithTheShellsDirectoryAndEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	sh := start(t, nil)
+	run(t, sh, "cd "+dir+"; export X='a b'; plain=1")
+	res, err := sh.Do(background(t), command.Request{
+		Script: `cat; echo "$X ${plain-unset} $PWD $Y"; cd /; (exit 3)`, Stdin: strings.NewReader("in\n"), Env: []string{"Y=y"},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 3, res.ExitCode)
+	assert.Equal(t, "in\na b unset "+dir+" y\n", res.Stdout.String())
+	assert.Equal(t, dir, res.Dir)
+	assert.Equal(t, "0", says(t, sh, "echo $?"), "$? is that of the last command that ran here")
+}
+
+func TestStdinWorksWhateverIsExported(t *testing.T) {
+	sh := start(t, &shell.Options{Env: append(shell.DefaultEnv(), "odd.name=1")})
+	run(t, sh, "f() { echo from f; }; export -f f")
+	res, err := sh.Do(background(t), command.Request{Script: "cat; f", Stdin: strings.NewReader("in\n")})
+	require.NoError(t, err)
+	assert.Equal(t, "in\nfrom f\n", res.Stdout.String())
+}
+
+func TestStdinWorksPastAFunctionNamedBuiltin(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "builtin() { echo hijacked; }; export X=1")
+	res, err := sh.Do(background(t), command.Request{Script: "cat; echo $X", Stdin: strings.NewReader("in\n")})
+	require.NoError(t, err)
+	assert.Equal(t, "in\n1\n", res.Stdout.String())
+}
+
+func TestBeforeMayChangeARequest(t *testing.T) {
+	var asked []string
+	sh := start(t, &shell.Options{Before: func(_ context.Context, req *command.Request) error {
+		asked = append(asked, req.Script)
+		if req.Script == "spoil" {
+			req.Script = "a\x00b"
+			return nil
+		}
+		req.Script = "echo changed: '" + req.Script + "'"
+		return nil
+	}})
+	assert.Equal(t, "changed: x", says(t, sh, "x"))
+	res, err := sh.Do(background(t), command.Request{Script: "y", Stdin: strings.NewReader("")})
+	require.NoError(t, err)
+	assert.Equal(t, "changed: y\n", res.Stdout.String())
+	_, err = sh.Run(background(t), "spoil")
+	assert.ErrorIs(t, err, command.ErrNUL)
+	assert.Equal(t, []string{"x", "y", "spoil"}, asked)
+}
+
+func TestHooksAreToldOfEachCommandInOrder(t *testing.T) {
+	var told []string
+	sh := start(t, &shell.Options{Hooks: shell.Hooks{
+		Started: func(req command.Request) { told = append(told, "start "+req.Script) },
+		Finished: func(req command.Request, res command.Result, err error) {
+			told = append(told, "end "+strings.TrimSpace(res.Stdout.String()))
+		},
+	}})
+	run(t, sh, "echo a")
+	run(t, sh, "echo b")
+	assert.Equal(t, []string{"start echo a", "end a", "start echo b", "end b"}, told)
+}
+
+func TestAStoppedSourceRefusesUntilItIsCleared(t *testing.T) {
+	src := interrupt.New()
+	sh := start(t, &shell.Options{Interrupts: src.Child()})
+	src.Stop(errWhy)
+	marker := filepath.Join(t.TempDir(), "ran")
+	_, err := sh.Run(background(t), ": >"+marker)
+	require.ErrorIs(t, err, errWhy)
+	require.ErrorIs(t, err, shell.ErrInterrupted)
+	assert.NoFileExists(t, marker)
+	src.Clear()
+	assert.Equal(t, "again", says(t, sh, "echo again"))
+}
+
+func TestAStoppedSourceRefusesThoseWhoWaitForTheirTurn(t *testing.T) {
+	src := interrupt.New()
+	sh := start(t, &shell.Options{Interrupts: src})
+	first := begin(t, sh, background(t), "sleep 60")
+	second := make(chan answer, 1)
+	marker := filepath.Join(t.TempDir(), "ran")
+	go func() {
+		res, err := sh.Run(background(t), ": >"+marker)
+		second <- answer{res, err}
+	}()
+	src.Stop(errWhy)
+	require.ErrorIs(t, await(t, first).err, errWhy)
+	require.ErrorIs(t, await(t, second).err, errWhy)
+	assert.NoFileExists(t, marker)
+}
+
+func TestWaitingCallersGiveUpWithTheirOwnContext(t *testing.T) {
+	sh := start(t, nil)
+	first := begin(t, sh, background(t), "sleep 60")
+	ctx, cancel := context.WithTimeout(background(t), 50*time.Millisecond)
+	defer cancel()
+	marker := filepath.Join(t.TempDir(), "ran")
+	res, err := sh.Run(ctx, ": >"+marker)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Equal(t, command.CodeUnknown, res.ExitCode)
+	_, isStop := errors.AsType[*shell.InterruptError](err)
+	assert.False(t, isStop, "nothing ran that could have been stopped")
+	require.NoError(t, sh.Interrupt())
+	require.ErrorIs(t, await(t, first).err, shell.ErrInterrupted)
+	assert.NoFileExists(t, marker)
+}
+
+func TestCloseAnswersEverybody(t *testing.T) {
+	sh := start(t, nil)
+	first := begin(t, sh, background(t), "sleep 60")
+	waiting := make(chan answer, 10)
+	for range cap(waiting) {
+		go func() {
+			res, err := sh.Run(background(t), "echo ran")
+			waiting <- answer{res, err}
+		}()
+	}
+	require.NoError(t, sh.Close())
+	require.ErrorIs(t, await(t, first).err, shell.ErrClosed)
+	for range cap(waiting) {
+		require.ErrorIs(t, await(t, waiting).err, shell.ErrClosed)
+	}
+}
+
+func TestUseAfterCloseIsErrClosed(t *testing.T) {
+	sh := start(t, nil)
+	require.NoError(t, sh.Close())
+	require.NoError(t, sh.Close())
+	res, err := sh.Run(background(t), "echo x")
+	require.ErrorIs(t, err, shell.ErrClosed)
+	assert.Equal(t, command.CodeUnknown, res.ExitCode)
+	require.ErrorIs(t, sh.Interrupt(), shell.ErrClosed)
+	require.ErrorIs(t, sh.Reset(background(t)), shell.ErrClosed)
+	assert.NotEmpty(t, sh.Dir())
+}
+
+func TestInterruptWhenIdleDoesNothing(t *testing.T) {
+	sh := start(t, nil)
+	require.NoError(t, sh.Interrupt())
+	assert.Equal(t, "x", says(t, sh, "echo x"))
+}
+
+func TestAnInterruptLeavesTheStateAndTheJobs(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "x=1; f() { echo f; }; sleep 1000 & job=$!")
+	_, err := sh.Do(background(t), command.Request{Script: "while :; do :; done", Timeout: 100 * time.Millisecond})
+	stopped, ok := errors.AsType[*shell.InterruptError](err)
+	require.True(t, ok, "%v", err)
+	assert.True(t, stopped.Outcome.ShellSurvived)
+	res := run(t, sh, "echo $x $(f); kill -0 $job && echo alive")
+	assert.Equal(t, "1 f\nalive\n", res.Stdout.String())
+	assert.Nil(t, res.Restart)
+}
+
+// removeRuntime deletes all that limpet has in a runtime directory.
+func removeRuntime(t *testing.T, base string) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(base, "limpet-*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, found)
+	for _, dir := range found {
+		require.NoError(t, os.RemoveAll(dir))
+	}
+}
+
+func TestARuntimeDirThatWasDeletedWhileIdleIsMadeAnew(t *testing.T) {
+	base := t.TempDir()
+	sh := start(t, &shell.Options{RuntimeDir: base})
+	run(t, sh, "x=1")
+	removeRuntime(t, base)
+	res := run(t, sh, "echo $x; (exit 4)")
+	assert.Equal(t, 4, res.ExitCode)
+	assert.Equal(t, "1\n", res.Stdout.String())
+	assert.Nil(t, res.Restart)
+}
+
+func TestARuntimeDirThatWasDeletedDuringACommandDoesNotLoseIt(t *testing.T) {
+	for _, poll := range []time.Duration{0, time.Millisecond} {
+		t.Run("Poll "+poll.String(), func(t *testing.T) {
+			base := t.TempDir()
+			sh := start(t, &shell.Options{RuntimeDir: base, Poll: poll})
+			run(t, sh, "x=1")
+			gate := filepath.Join(t.TempDir(), "go")
+			done := begin(t, sh, background(t), "until [[ -e "+gate+" ]]; do sleep 0.01; done; echo $x; (exit 4)")
+			removeRuntime(t, base)
+			require.NoError(t, os.WriteFile(gate, nil, 0o600))
+			got := await(t, done)
+			require.NoError(t, got.err)
+			assert.Equal(t, 4, got.res.ExitCode)
+			assert.Equal(t, "1\n", got.res.Stdout.String())
+			assert.Nil(t, got.res.Restart)
+		})
+	}
+}
+
+func TestADeletedRuntimeDirAndADeadBashDoNotBrickTheShell(t *testing.T) {
+	base := t.TempDir()
+	sh := start(t, &shell.Options{RuntimeDir: base})
+	run(t, sh, "x=1")
+	run(t, sh, ": exit") // Saves.
+	pid := bashPID(t, sh)
+	removeRuntime(t, base)
+	killAndWait(t, pid)
+	res := run(t, sh, "echo $x")
+	assert.Equal(t, "1\n", res.Stdout.String())
+}
+
+func TestASecondShellStartsAfterTheRuntimeDirWasDeleted(t *testing.T) {
+	base := t.TempDir()
+	start(t, &shell.Options{RuntimeDir: base})
+	removeRuntime(t, base)
+	second, err := shell.Start(background(t), &shell.Options{RuntimeDir: base})
+	require.NoError(t, err)
+	require.NoError(t, second.Close())
+}
+
+func TestDeletingOneDirectoryOfTheSessionDoesNotBrickTheShell(t *testing.T) {
+	for _, part := range []string{"out", "status"} {
+		t.Run(part, func(t *testing.T) {
+			base := t.TempDir()
+			sh := start(t, &shell.Options{RuntimeDir: base})
+			run(t, sh, "x=1")
+			found, err := filepath.Glob(filepath.Join(base, "limpet-*", "*", "*", part))
+			require.NoError(t, err)
+			require.Len(t, found, 1)
+			require.NoError(t, os.RemoveAll(found[0]))
+			assert.Equal(t, "1", says(t, sh, "echo $x"))
+		})
+	}
+}
+
+// Each row is followed by a command that must be answered as if nothing were.
+func TestNothingThatAScriptDoesCutsTheLine(t *testing.T) {
+	for _, test := range []struct{ name, script string }{
+		{"a function named builtin", "builtin() { echo hijacked; return 9; }"},
+		{"builtin and command", "builtin() { return 9; }; command() { return 8; }"},
+		{"a function named eval", "eval() { return 9; }"},
+		{"a function named printf", "printf() { return 9; }"},
+		{"a function named cd", "cd() { return 9; }"},
+		{"a function named .", "function . { return 9; }"},
+		{"a function named source", "source() { return 9; }"},
+		{"functions named trap, set, shopt, declare", "trap() { return 9; }; set() { return 9; }; shopt() { return 9; }; declare() { return 9; }"},
+		{"a function named test", "test() { return 9; }; [() { return 9; }"},
+		{"functions named true, :, return, exit", "true() { return 9; }; :() { return 9; }; return() { builtin return 9; }; exit() { builtin return 9; }"},
+		{"set -e", "set -e"},
+		{"set -u", "set -u"},
+		{"set -eu -o pipefail", "set -euo pipefail"},
+		{"set -x", "set -x"},
+		{"set -v", "set -v"},
+		{"set -k", "set -k"},
+		{"set -n", "set -n"},
+		{"set -f", "set -f"},
+		{"set -a", "set -a"},
+		{"set -p", "set -o privileged"},
+		{"set -t", "shopt -so onecmd 2>/dev/null; :"},
+		{"posix", "set -o posix"},
+		{"noclobber", "set -C"},
+		{"IFS", "IFS=0123456789abcdef"},
+		{"exec >f", "exec >here"},
+		{"exec 2>&-", "exec 2>&-"},
+		{"exec <", "exec </dev/null"},
+		{"exec 0<&-", "exec 0<&- 1>&- 2>&-"},
+		{"PWD", "PWD=/nowhere; unset OLDPWD"},
+		{"readonly PWD", "readonly PWD OLDPWD"},
+		{"a DEBUG trap", "trap 'false' DEBUG"},
+		{"an ERR trap", "set -E; trap 'echo err' ERR"},
+		{"a RETURN trap", "set -T; trap 'false' RETURN"},
+		{"extdebug", "shopt -s extdebug; trap 'true' DEBUG"},
+		{"aliases", "shopt -s expand_aliases; alias printf=false eval=false .=false case=false builtin=false cd=false '{=false'"},
+		{"PS4 and prompts", "PS1='$ '; PS2='> '; PS4='+ '; PROMPT_COMMAND='echo prompt'"},
+		{"LC_ALL", "LC_ALL=C; LANG=tr_TR.UTF-8"},
+		{"history", "set -o history; set -H"},
+		{"nullglob and failglob", "shopt -s nullglob failglob dotglob nocasematch"},
+		{"POSIXLY_CORRECT", "POSIXLY_CORRECT=1"},
+		{"jobs", "set -m"},
+		{"enable -n", "enable -n eval printf cd test"},
+		{"BASH_COMPAT", "BASH_COMPAT=4.2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			_, err := sh.Run(background(t), "kept=1")
+			require.NoError(t, err)
+			_, err = sh.Run(background(t), test.script)
+			require.NoError(t, err)
+			for range 2 {
+				res, err := sh.Run(background(t), `/bin/echo "out:$kept"; /bin/echo err >&2; (exit 5) || (exit 6)`)
+				require.NoError(t, err)
+				assert.Equal(t, 6, res.ExitCode)
+				if test.name != "set -v" {
+					assert.Contains(t, res.Stdout.String(), "out:1\n")
+				}
+				assert.Contains(t, res.Stderr.String(), "err\n")
+			}
+		})
+	}
+}
+
+func TestLongOutputKeepsHeadAndTail(t *testing.T) {
+	sh := start(t, &shell.Options{OutputLimit: 1000})
+	res := run(t, sh, "seq 1 100000")
+	assert.EqualValues(t, 588895, res.Stdout.Total)
+	assert.Len(t, res.Stdout.Bytes(), 1000+len("\n[limpet: 587895 bytes omitted]\n"))
+	assert.True(t, strings.HasPrefix(res.Stdout.String(), "1\n2\n"))
+	assert.True(t, strings.HasSuffix(res.Stdout.String(), "99999\n100000\n"))
+	assert.Empty(t, res.Stdout.Path)
+	_, err := res.Stdout.ReadAt(make([]byte, 10), 5000)
+	assert.ErrorIs(t, err, command.ErrOmitted)
+}
+
+func TestSpooledOutputCanBePagedAndSearched(t *testing.T) {
+	sh := start(t, &shell.Options{OutputLimit: 1000, SpoolLimit: 1 << 20, SpoolFiles: 2})
+	var want bytes.Buffer
+	for i := range 5000 {
+		want.WriteString(strings.Repeat("x", i%60) + "\n")
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(sh.Dir(), "data"), want.Bytes(), 0o600))
+	res := run(t, sh, "cat data; seq 1 100000 >&2")
+	out := res.Stdout
+	require.FileExists(t, out.Path)
+	page := make([]byte, 4096)
+	for off := int64(0); off < out.Total; off += int64(len(page)) {
+		n, err := out.ReadAt(page, off)
+		if off+int64(len(page)) <= out.Total {
+			require.NoError(t, err)
+		}
+		require.Equal(t, want.String()[off:off+int64(n)], string(page[:n]))
+	}
+	found, err := res.Stderr.Search(regexp.MustCompile("^50000$"), 1)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	assert.EqualValues(t, 288889, found[0].Offset)
+
+	// Two files are kept: the first command's go when others come.
+	newer := run(t, sh, "seq 1 100000; seq 1 100000 >&2")
+	assert.NoFileExists(t, out.Path)
+	assert.FileExists(t, newer.Stdout.Path)
+	require.NoError(t, sh.Close())
+	assert.NoFileExists(t, newer.Stdout.Path)
+}
+
+func TestASpooledFileStaysBoundedWhileAJobGoesOnWriting(t *testing.T) {
+	sh := start(t, &shell.Options{OutputLimit: 1000, SpoolLimit: 100_000})
+	res := run(t, sh, "yes & head -c 1000000 /dev/zero")
+	require.NotEmpty(t, res.Stdout.Path)
+	require.Eventually(t, func() bool {
+		st, err := os.Stat(res.Stdout.Path)
+		return err == nil && st.Size() > 64<<20
+	}, patience, time.Millisecond)
+	assert.Less(t, diskUse(t, res.Stdout.Path), int64(32<<20))
+}
+
+func TestStreamsArriveWhileTheCommandRuns(t *testing.T) {
+	sh := start(t, nil)
+	gate := filepath.Join(t.TempDir(), "gate")
+	var mu sync.Mutex
+	var got strings.Builder
+	res, err := sh.Do(background(t), command.Request{
+		Script: "echo first; until [[ -e " + gate + " ]]; do sleep 0.01; done; echo second >&2; echo last",
+		Stdout: writerFunc(func(p []byte) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			got.Write(p)
+			return len(p), os.WriteFile(gate, nil, 0o600)
+		}),
+		MergeStderr: true,
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "first\nsecond\nlast\n", got.String())
+	assert.Equal(t, "first\nsecond\nlast\n", res.Stdout.String())
+	assert.Empty(t, res.Stderr.String())
+}
+
+func TestCloseLeavesNoProcessBehind(t *testing.T) {
+	sh := start(t, nil)
+	session := says(t, sh, "echo $LIMPET_SESSION")
+	run(t, sh, "setsid sleep 1000 >/dev/null 2>&1 & (sleep 1000 &) ; nohup sleep 1000 & trap '' TERM; sleep 1000 &")
+	require.NoError(t, sh.Close())
+	all, err := proc.List()
+	require.NoError(t, err)
+	for _, st := range all {
+		assert.False(t, !st.Zombie() && proc.HasEnv(st.PID, "LIMPET_SESSION="+session), proc.Command(st.PID))
+	}
+}
+
+func TestManyCallersNeverMixResults(t *testing.T) {
+	sh := start(t, nil)
+	var callers sync.WaitGroup
+	for i := range 50 {
+		callers.Go(func() {
+			word := strings.Repeat("w", i+1)
+			res, err := sh.Run(background(t), "echo "+word)
+			assert.NoError(t, err)
+			assert.Equal(t, word+"\n", res.Stdout.String())
+		})
+	}
+	callers.Wait()
+}
