@@ -24,25 +24,25 @@ var (
 )
 
 // Error says that a command was stopped, why, and what became of its
-// processes. It also is, for errors.Is, the error of the context that ended,
-// and ErrInterrupted where a Source or Interrupt asked for it.
+// processes. It also is, for errors.Is, the error of the context that ended.
 type Error struct {
 	Cause   error
 	Outcome Outcome
 
-	kind error // context.Canceled, context.DeadlineExceeded, ErrInterrupted
+	kind error // context.Canceled, context.DeadlineExceeded, or nil
 }
 
 // NewError returns the error for a command that was stopped because of cause.
-// ctx is what the caller gave, which need not be what was cancelled.
+// ctx is the one that the command ran under; if neither a limit nor somebody
+// who interrupts is the cause, its end is.
 func NewError(ctx context.Context, cause error, outcome Outcome) *Error {
 	e := &Error{Cause: cause, Outcome: outcome}
-	switch {
-	case ctx.Err() != nil:
-		e.kind = ctx.Err()
-	case !errors.Is(cause, ErrTimeout) && !errors.Is(cause, ErrIdle) && !errors.Is(cause, ErrClosed):
-		e.kind = ErrInterrupted
+	for _, own := range []error{ErrTimeout, ErrIdle, ErrInterrupted, ErrClosed} {
+		if errors.Is(cause, own) {
+			return e
+		}
 	}
+	e.kind = ctx.Err()
 	return e
 }
 

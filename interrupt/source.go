@@ -8,12 +8,8 @@ package interrupt
 
 import (
 	"context"
-	"errors"
 	"sync"
 )
-
-// ErrStopped is the reason of a Stop without one.
-var ErrStopped = errors.New("interrupt: stopped")
 
 // Source is where commands look whether they should stop. Sources form a tree:
 // stopping one stops all below it. Its methods are safe for concurrent use.
@@ -39,11 +35,11 @@ func New() *Source { return &Source{} }
 func (s *Source) Child() *Source { return &Source{parent: s} }
 
 // Stop interrupts what runs under s, and refuses what is started from now on,
-// until Clear. A nil reason means [ErrStopped]. The first of several reasons
+// until Clear. A nil reason means [ErrInterrupted]. The first of several reasons
 // stays.
 func (s *Source) Stop(reason error) {
 	if reason == nil {
-		reason = ErrStopped
+		reason = ErrInterrupted
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +80,24 @@ func (s *Source) Reason() error {
 	return nil
 }
 
-// Context returns a context that is cancelled, with the reason as its cause,
-// when s or one above it stops. Call cancel: it frees what the context holds
+// Refusal returns what a command that would start now is refused with: the
+// reason, which also is ErrInterrupted, or nil.
+func (s *Source) Refusal() error {
+	if reason := s.Reason(); reason != nil {
+		return &stopError{reason}
+	}
+	return nil
+}
+
+// stopError is a reason on its way: it is ErrInterrupted as well.
+type stopError struct{ reason error }
+
+func (e *stopError) Error() string        { return e.reason.Error() }
+func (e *stopError) Unwrap() error        { return e.reason }
+func (e *stopError) Is(target error) bool { return target == ErrInterrupted }
+
+// Context returns a context that is cancelled when s or one above it stops. Its
+// cause then wraps the reason, and ErrInterrupted. Call cancel: it frees what the context holds
 // and waits until that is done. Clearing the Source does not bring a cancelled
 // context back.
 func (s *Source) Context(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
@@ -98,7 +110,7 @@ func (s *Source) Context(ctx context.Context) (_ context.Context, cancel context
 		watchers.Go(func() {
 			select {
 			case <-now.fired:
-				cancelCause(now.reason)
+				cancelCause(&stopError{now.reason})
 			case <-ctx.Done():
 			}
 		})

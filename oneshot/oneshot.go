@@ -101,7 +101,7 @@ func (r *Runner) Do(ctx context.Context, req command.Request) (command.Result, e
 	if ctx.Err() != nil {
 		return nothing, context.Cause(ctx)
 	}
-	if err := r.opts.Interrupts.Reason(); err != nil {
+	if err := r.opts.Interrupts.Refusal(); err != nil {
 		return nothing, interrupt.NewError(ctx, err, interrupt.Outcome{})
 	}
 	outputs, err := r.begin(req.MergeStderr)

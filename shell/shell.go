@@ -171,7 +171,7 @@ func (s *PersistentShell) take(ctx context.Context) error {
 		return ErrClosed
 	default:
 	}
-	if err := s.opts.Interrupts.Reason(); err != nil {
+	if err := s.opts.Interrupts.Refusal(); err != nil {
 		return interrupt.NewError(ctx, err, interrupt.Outcome{ShellSurvived: true})
 	}
 	select {

@@ -12,6 +12,7 @@ import (
 	_ "embed"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -19,46 +20,69 @@ import (
 //go:embed guard.bash
 var script string
 
-// guard is the process, while there is something to guard.
+// The guard, while there is something to guard.
 var (
-	mu    sync.Mutex
-	users int
-	pipe  *os.File // the lifeline
-	cmd   *exec.Cmd
-	told  map[string]bool // directories
+	mu      sync.Mutex
+	entries = make(map[string]bool) // of open sessions
+	dirs    = make(map[string]bool)
+	pipe    *os.File // the lifeline
+	cmd     *exec.Cmd
 )
 
 // Watch puts a session under guard: processes that have entry in their
 // environment, and the program's directory. The first session starts the
-// guard, with bash. Every successful Watch wants one [Forget].
+// guard, with bash, and so does one that finds the guard dead.
 func Watch(bash, entry, dir string) error {
 	mu.Lock()
 	defer mu.Unlock()
-	if users == 0 {
-		if err := start(bash); err != nil {
-			return err
-		}
-	}
-	users++
+	entries[entry] = true
+	known := dirs[dir]
+	dirs[dir] = true
 	line := "+" + entry + "\n"
-	if !told[dir] {
-		told[dir] = true
+	if !known {
 		line = "d" + dir + "\n" + line
 	}
-	return tell(line)
+	if cmd != nil && tell(line) == nil {
+		return nil
+	}
+	stop()
+	if err := start(bash); err != nil {
+		return err
+	}
+	var all strings.Builder
+	for dir := range dirs {
+		all.WriteString("d" + dir + "\n")
+	}
+	for entry := range entries {
+		all.WriteString("+" + entry + "\n")
+	}
+	return tell(all.String())
 }
 
 // Forget ends the guard of a session that was closed in good order. The last
-// one ends the guard itself, and waits for that.
+// one ends the guard itself, and waits for that. An entry that is not guarded
+// is left alone.
 func Forget(entry string) {
 	mu.Lock()
 	defer mu.Unlock()
+	if !entries[entry] {
+		return
+	}
+	delete(entries, entry)
 	_ = tell("-" + entry + "\n") // A dead guard has nothing to forget.
-	if users--; users > 0 {
+	if len(entries) == 0 {
+		clear(dirs)
+		stop()
+	}
+}
+
+// stop ends the guard and waits for it. The caller holds mu.
+func stop() {
+	if cmd == nil {
 		return
 	}
 	_ = pipe.Close() // Everything was told.
-	_ = cmd.Wait()   // It has nothing left to do, and how it ended changes nothing.
+	_ = cmd.Wait()   // How it ended changes nothing.
 	pipe, cmd = nil, nil
 }
 
@@ -77,11 +101,11 @@ func start(bash string) error {
 		_ = w.Close() // Nothing was written.
 		return err
 	}
-	pipe, cmd, told = w, c, make(map[string]bool)
+	pipe, cmd = w, c
 	return nil
 }
 
 func tell(line string) error {
-	_, err := pipe.WriteString(line)
+	_, err := pipe.WriteString(line) // A nil pipe is an error.
 	return err
 }

@@ -59,17 +59,40 @@ func Acquire(base, name string) (*Program, error) {
 		swept[base] = true
 		Sweep(parent)
 	}
-	p := &Program{Path: filepath.Join(parent, name), base: base, refs: 1}
-	if err := os.Mkdir(p.Path, 0o700); err != nil {
+	p, err := lockNew(parent, name)
+	if err != nil {
 		return nil, err
 	}
-	p.lock = flock.New(filepath.Join(p.Path, "lock"), flock.SetPermissions(0o600))
-	if ok, err := p.lock.TryLock(); err != nil || !ok {
-		_ = os.RemoveAll(p.Path) // Nothing is in it.
-		return nil, fmt.Errorf("rundir: cannot lock %q: %w", p.lock.Path(), errors.Join(err))
-	}
+	p.base = base
 	programs[base] = p
 	return p, nil
+}
+
+// lockNew makes a directory and locks it. Another program may sweep it in the
+// instant between the two: then it is made again.
+func lockNew(parent, name string) (*Program, error) {
+	const tries = 5
+	var err error
+	for try := range tries {
+		p := &Program{Path: filepath.Join(parent, name), refs: 1}
+		if try > 0 {
+			p.Path += "-" + strconv.Itoa(try)
+		}
+		if err = os.Mkdir(p.Path, 0o700); err != nil {
+			continue
+		}
+		p.lock = flock.New(filepath.Join(p.Path, "lock"), flock.SetPermissions(0o600))
+		var ok bool
+		if ok, err = p.lock.TryLock(); ok {
+			return p, nil
+		}
+		_ = p.lock.Close()       // It was not locked.
+		_ = os.RemoveAll(p.Path) // Nothing is in it.
+		if err == nil {
+			err = fmt.Errorf("rundir: somebody else has locked %q", p.Path)
+		}
+	}
+	return nil, err
 }
 
 // Release gives the directory back. The last one removes it.
