@@ -222,6 +222,7 @@ func (t target) Shell() proc.ID             { return proc.ID{} }
 func (t target) SignalShell(syscall.Signal) {}
 
 func (t target) Back(wait time.Duration) (back, dead bool) {
+	t.c.monitor.Look() // A command that is being stopped may still write without end.
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -20,6 +20,7 @@ func (t *target) Shell() proc.ID { return t.b.id }
 // Members are the processes of the session, but for those of earlier commands
 // and what they started since.
 func (t *target) Members() []proc.Stat {
+	t.r.monitor.Look() // A command that is being stopped may still write without end.
 	tree, err := proc.Snapshot()
 	if err != nil {
 		return nil

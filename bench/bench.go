@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/rundir"
+	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/transport"
+)
+
+// workload is something that is measured.
+type workload struct {
+	name  string
+	about string
+	run   func(*bench) error
+}
+
+// workloads are run in this order, one after the other.
+var workloads = []workload{
+	{"true", "a builtin", (*bench).builtin},
+	{"binary", "a program that does nothing", (*bench).binary},
+	{"output", "much output", (*bench).output},
+	{"start", "until the first command can run", (*bench).start},
+	{"sessions", "many shells at once", (*bench).sessions},
+	{"leaks", "many commands in one shell", (*bench).leaks},
+	{"flood", "more output than is kept", (*bench).flood},
+	{"hour", "fifty commands of a programmer's hour", (*bench).hour},
+}
+
+func names() []string {
+	all := make([]string, len(workloads))
+	for i, w := range workloads {
+		all[i] = w.name
+	}
+	return all
+}
+
+// bench is one run of the program.
+type bench struct {
+	ctx   context.Context // of the whole run: an interrupt ends it
+	quick bool
+	repo  string
+
+	bash string
+	env  []string // of every side, so that none has less to import
+
+	// files is on the file system that limpet keeps its sessions on. All
+	// sides put their output there.
+	files string
+
+	report *report
+}
+
+func newBench(ctx context.Context, quick bool, repo string) (*bench, error) {
+	b := &bench{ctx: ctx, quick: quick, repo: repo, env: shell.DefaultEnv()}
+	var err error
+	if b.bash, err = transport.FindBash(""); err != nil {
+		return nil, err
+	}
+	if b.files, err = os.MkdirTemp(rundir.Default(), "bench-"); err != nil {
+		return nil, err
+	}
+	b.report = &report{Date: time.Now().UTC(), Quick: quick, Machine: thisMachine(b.bash, b.files)}
+	return b, nil
+}
+
+func (b *bench) close() { _ = os.RemoveAll(b.files) } // Best effort: it is a temporary directory.
+
+// some is n, or a tenth of it in a quick run, but one at least.
+func (b *bench) some(n int) int {
+	if b.quick {
+		n = max(n/10, 1)
+	}
+	return n
+}
+
+func (b *bench) progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+}
+
+// shellOptions are those of every limpet shell here.
+func (b *bench) shellOptions() *shell.Options {
+	return &shell.Options{Bash: b.bash, Env: b.env, RuntimeDir: b.files}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/limpet-sh/limpet/ipc"
+)
+
+// hour runs the commands of a programmer's hour in a persistent shell and in a
+// fresh bash each, one command here, the same one there. Each side has a clone
+// of its own, and both must print the same.
+func (b *bench) hour() error {
+	stages, out := without(programmersHour, absent)
+	if len(out) > 0 {
+		b.report.note("left out of the hour, for want of a tool: `%s`", strings.Join(out, "`, `"))
+	}
+	if b.quick {
+		// They are a tenth of the commands and nine tenths of the time.
+		stages, out = without(stages, func(tool string) bool { return tool == "go" })
+		b.report.note("left out of the hour, because this is a quick run: `%s`", strings.Join(out, "`, `"))
+	}
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) // Best effort: it is a temporary directory.
+	limpet := &visitor{side: &limpetSide{}, clone: filepath.Join(dir, "a")}
+	bash := &visitor{side: &bashSide{flag: "-c"}, clone: filepath.Join(dir, "b"), forgets: true}
+	for _, v := range []*visitor{limpet, bash} {
+		if err := b.cloneTo(v.clone); err != nil {
+			// Nothing broke: a fresh checkout has no history yet.
+			b.report.note("the hour was not run: %v", err)
+			b.progress("hour: %v", err)
+			return nil
+		}
+	}
+	rounds := 3
+	if b.quick {
+		rounds = 1
+	}
+	for round := range rounds + 1 { // The first one warms the caches.
+		limpet.measured, bash.measured = round > 0, round > 0
+		if err := b.visit(stages, limpet, bash, round); err != nil {
+			return err
+		}
+	}
+	b.reportHour(limpet, bash)
+	return nil
+}
+
+// cloneTo clones the repository.
+func (b *bench) cloneTo(dir string) error {
+	if _, err := exec.LookPath("git"); err != nil {
+		return err
+	}
+	if err := exec.CommandContext(b.ctx, "git", "-C", b.repo, "rev-parse", "--verify", "-q", "HEAD").Run(); err != nil {
+		return fmt.Errorf("there is nothing to clone: no git repository with a commit in the current directory; go to one, or name one with -repo")
+	}
+	said, err := exec.CommandContext(b.ctx, "git", "clone", "-q", b.repo, dir).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("git clone: %w: %s", err, said)
+	}
+	return nil
+}
+
+// visitor is a side that goes through the hour.
+type visitor struct {
+	side
+	clone    string
+	forgets  bool // it must be told again with each command
+	measured bool
+
+	total  time.Duration   // of this round
+	totals []time.Duration // of all rounds
+	each   []time.Duration // of all commands
+}
+
+// visit goes through the stages once. The start of the shell is part of the
+// total.
+func (b *bench) visit(stages []stage, limpet, bash *visitor, round int) error {
+	both := []*visitor{limpet, bash}
+	for _, v := range both {
+		v.total = 0
+		began := time.Now()
+		if err := v.open(b, v.clone); err != nil {
+			return err
+		}
+		defer v.close() // What it says afterwards changes nothing.
+		v.total += time.Since(began)
+	}
+	for _, s := range stages {
+		if _, err := limpet.do(b, limpet.tell(s), false); err != nil {
+			return err
+		}
+		for i, c := range s.commands {
+			said := make(map[*visitor]string)
+			for turn := range both {
+				v := both[(i+round+turn)%2]
+				script := c
+				if v.forgets {
+					script = v.tell(s) + "\n" + c
+				}
+				out, err := v.do(b, script, true)
+				if err != nil {
+					return fmt.Errorf("%s: %q: %w", v.name(), c, err)
+				}
+				said[v] = fmt.Sprintf("exit code %d, %s", out.code, plain(out.stdout, v.clone))
+			}
+			if said[limpet] != said[bash] {
+				return fmt.Errorf("%q: limpet says %q, bash -c %q", c, said[limpet], said[bash])
+			}
+			if round == 0 && !strings.HasPrefix(said[bash], "exit code 0,") {
+				b.report.note("in the hour, on both sides: `%s`: %.11s", c, said[bash])
+			}
+		}
+	}
+	for _, v := range both {
+		if v.measured {
+			v.totals = append(v.totals, v.total)
+		}
+	}
+	return nil
+}
+
+// tell is the command that brings a shell to where the stage's commands run.
+func (v *visitor) tell(s stage) string {
+	text := "cd " + ipc.Quote(filepath.Join(v.clone, s.dir)) + " || exit"
+	if s.given != "" {
+		text += "; " + s.given
+	}
+	return text
+}
+
+// do runs a script; its time counts, in the list of commands only if it is one
+// that both sides run.
+func (v *visitor) do(b *bench, script string, command bool) (output, error) {
+	began := time.Now()
+	out, err := v.run(b.ctx, script)
+	took := time.Since(began)
+	v.total += took
+	if v.measured && command {
+		v.each = append(v.each, took)
+	}
+	return out, err
+}
+
+// reportHour adds two comparisons: the whole hour, most of which is the
+// programs' own time, and the median command.
+func (b *bench) reportHour(limpet, bash *visitor) {
+	count := len(bash.each) / len(bash.totals)
+	whole := fmt.Sprintf("an hour's %d commands", count)
+	for _, pair := range [][]series{
+		{{whole, "", limpetName, limpet.totals}, {whole, "", bash.name(), bash.totals}},
+		{{"their median", "", limpetName, limpet.each}, {"their median", "", bash.name(), bash.each}},
+	} {
+		b.report.Series = append(b.report.Series, pair...)
+		b.report.compare(pair)
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/term"
+
+	"github.com/limpet-sh/limpet/command"
+)
+
+// console is limpet's stdout and stderr. Commands write to it while they run,
+// and it notes how much came through, and whether the cursor was left in the
+// middle of a line, where nobody wants a message or a prompt.
+type console struct {
+	stdout, stderr consoleStream
+
+	mu      sync.Mutex
+	midLine bool
+}
+
+func newConsole() *console {
+	c := &console{}
+	c.stdout = consoleStream{console: c, file: os.Stdout, terminal: term.IsTerminal(int(os.Stdout.Fd()))}
+	c.stderr = consoleStream{console: c, file: os.Stderr, terminal: term.IsTerminal(int(os.Stderr.Fd()))}
+	return c
+}
+
+// notef tells the user something, on a line of its own on stderr.
+func (c *console) notef(format string, args ...any) {
+	c.freshLine()
+	fmt.Fprintf(c.stderr.file, "limpet: "+format+"\n", args...)
+}
+
+// freshLine ends a line that a command left open.
+func (c *console) freshLine() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.midLine {
+		fmt.Fprintln(c.stderr.file)
+		c.midLine = false
+	}
+}
+
+// lost returns an error if something of what the command wrote did not reach
+// the reader. The library does not make a command wait for a reader that is
+// 64 MiB behind, but passes a part of the output over. On a terminal the line
+// that says so is enough; in a pipe the data would be wrong, and nobody told.
+func (c *console) lost(res command.Result) error {
+	var err error
+	for _, s := range []struct {
+		stream *consoleStream
+		name   string
+		total  int64
+	}{{&c.stdout, "stdout", res.Stdout.Total}, {&c.stderr, "stderr", res.Stderr.Total}} {
+		if written := s.stream.restart(); written < s.total && !s.stream.terminal {
+			err = fmt.Errorf("a part of %s was lost, where a line in it says so: its reader is too slow; write to a file in the script itself, as in 'cmd >file'", s.name)
+		}
+	}
+	return err
+}
+
+// consoleStream is one of the two. Writes come from one goroutine at a time.
+type consoleStream struct {
+	console  *console
+	file     *os.File
+	terminal bool
+	written  int64 // under console.mu
+}
+
+var _ io.Writer = (*consoleStream)(nil)
+
+func (s *consoleStream) Write(p []byte) (int, error) {
+	n, err := s.file.Write(p)
+	s.console.mu.Lock()
+	defer s.console.mu.Unlock()
+	s.written += int64(n)
+	if n > 0 && (s.terminal || s == &s.console.stderr) {
+		s.console.midLine = p[n-1] != '\n'
+	}
+	return n, err
+}
+
+func (s *consoleStream) restart() int64 {
+	s.console.mu.Lock()
+	defer s.console.mu.Unlock()
+	n := s.written
+	s.written = 0
+	return n
+}

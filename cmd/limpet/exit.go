@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/transport"
+)
+
+// The exit codes that are limpet's own. 124 to 127 are those of timeout(1),
+// env(1) and docker run.
+const (
+	codeUsage    = 2
+	codeTimeout  = command.CodeTimeout
+	codeFailed   = 125
+	codeCannot   = 126
+	codeNotFound = 127
+	codeSignal   = 128 // plus the signal
+)
+
+// exitCode is a line of the table: of "limpet help exit-codes", and of codeOf.
+type exitCode struct {
+	code    int
+	label   string // where the code is a range
+	meaning string
+	is      func(error) bool // nil: the code is the command's own
+}
+
+var exitCodes = []exitCode{
+	{0, "", "the last command succeeded", nil},
+	{1, "1-255", "the exit code of the last command, where none of the following applies", nil},
+	{codeUsage, "", "wrong usage: a bad flag or argument, or nothing to run; no command ran", isA[*usageError]},
+	{codeTimeout, "", "the last command was stopped by --timeout or --idle-timeout", timedOut},
+	{codeFailed, "", "limpet itself failed, or bash died and did not say how the command ended", otherwise},
+	{codeCannot, "", "there is a bash, but it could not be started", cannotRun},
+	{codeNotFound, "", "there is no bash", notFound},
+	{codeSignal, "128+n", "signal n ended the last command", nil},
+	{codeSignal + 1, "", "limpet got SIGHUP, and stopped the command", got(syscall.SIGHUP)},
+	{codeSignal + 2, "", "limpet got SIGINT (Ctrl-C), and stopped the command", got(syscall.SIGINT)},
+	{codeSignal + 15, "", "limpet got SIGTERM, and stopped the command", got(syscall.SIGTERM)},
+}
+
+// codeOf returns the exit code for an error. It is the only place that chooses
+// one.
+func codeOf(err error) int {
+	if err == nil {
+		return 0
+	}
+	if own, ok := errors.AsType[status](err); ok {
+		return int(own)
+	}
+	for _, row := range exitCodes {
+		if row.is != nil && row.is(err) {
+			return row.code
+		}
+	}
+	return codeFailed
+}
+
+// codeOfResult is codeOf for what a shell returned: the command's own code, if
+// there is one.
+func codeOfResult(res command.Result, err error) int {
+	if err != nil {
+		return codeOf(err)
+	}
+	return res.ExitCode
+}
+
+// status is a command's own exit code on its way out of the program. It is no
+// message: the command has said what there was to say.
+type status int
+
+func (s status) Error() string { return "exit status " + strconv.Itoa(int(s)) }
+
+// exit returns code as an error, and nil for 0.
+func exit(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return status(code)
+}
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func got(sig syscall.Signal) func(error) bool {
+	return func(err error) bool {
+		e, ok := errors.AsType[*signalError](err)
+		return ok && e.sig == sig
+	}
+}
+
+func timedOut(err error) bool {
+	e, ok := errors.AsType[*shell.InterruptError](err)
+	return ok && e.ExitCode() == codeTimeout && !isA[*shell.StartError](err) // An init file is no command.
+}
+
+// notFound and cannotRun part the failed starts as env(1) does.
+func notFound(err error) bool {
+	return isA[*transport.NoBashError](err) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist))
+}
+
+func cannotRun(err error) bool {
+	return isA[*shell.StartError](err) && !notFound(err) && !isA[*signalError](err)
+}
+
+// otherwise never matches: 125 is what is left when no other line does.
+func otherwise(error) bool { return false }
+
+// exitCodesTopic is "limpet help exit-codes".
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes of limpet mean",
+		Long:  exitCodesHelp(),
+	}
+}
+
+func exitCodesHelp() string {
+	var text strings.Builder
+	text.WriteString("The exit code of limpet run and limpet repl is that of the last command:\n\n")
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range exitCodes {
+		label := row.label
+		if label == "" {
+			label = strconv.Itoa(row.code)
+		}
+		fmt.Fprintf(table, "  %s\t%s\n", label, row.meaning)
+	}
+	_ = table.Flush() // A strings.Builder takes everything.
+	text.WriteString("\nA command may return these codes too; the messages on stderr tell them apart.")
+	return text.String()
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/peterh/liner"
+	"golang.org/x/term"
+)
+
+// lineReader asks for lines. One read is under way at a time; close may come
+// beside it, at the very end.
+type lineReader interface {
+	// read asks for a line, which comes without its newline. It returns
+	// errAborted for a Ctrl-C that was read as a key, and io.EOF at the end.
+	read(prompt string) (string, error)
+
+	// ask shows the prompt again, to a read that is under way.
+	ask(prompt string)
+
+	// close gives the terminal back as it was found.
+	close()
+}
+
+var errAborted = errors.New("aborted")
+
+// newLineReader returns an editor where there is a terminal for it, and else a
+// reader of plain lines, whose prompts go to stderr: stdout is the commands'.
+func newLineReader() lineReader {
+	terminal := term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
+	if !terminal || !liner.TerminalSupported() {
+		return &plainLines{in: bufio.NewReader(os.Stdin)}
+	}
+	state := liner.NewLiner()
+	state.SetCtrlCAborts(true)
+	return &editor{state}
+}
+
+// editor edits lines on a terminal, with a history. While it reads, Ctrl-C is
+// a key; in between it is a signal again.
+type editor struct{ state *liner.State }
+
+func (e *editor) read(prompt string) (string, error) {
+	line, err := e.state.Prompt(prompt)
+	switch {
+	case errors.Is(err, liner.ErrPromptAborted):
+		return "", errAborted
+	case err == io.EOF:
+		fmt.Println()
+	case err == nil && strings.TrimSpace(line) != "":
+		e.state.AppendHistory(line)
+	}
+	return line, err
+}
+
+func (e *editor) ask(prompt string) { fmt.Print("\n" + prompt) }
+
+func (e *editor) close() { _ = e.state.Close() } // It has no errors.
+
+// plainLines reads lines from a pipe, a file, or a terminal that cannot do more.
+type plainLines struct{ in *bufio.Reader }
+
+func (p *plainLines) read(prompt string) (string, error) {
+	fmt.Fprint(os.Stderr, prompt)
+	line, err := p.in.ReadString('\n')
+	if err == io.EOF && line == "" {
+		fmt.Fprintln(os.Stderr)
+	}
+	if err != nil && (err != io.EOF || line == "") {
+		return "", err
+	}
+	return strings.TrimSuffix(line, "\n"), nil
+}
+
+func (p *plainLines) ask(prompt string) { fmt.Fprint(os.Stderr, "\n"+prompt) }
+
+func (p *plainLines) close() {}

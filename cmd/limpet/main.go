@@ -1,0 +1,74 @@
+// Limpet runs commands in a bash that stays: what one command leaves behind,
+// the next one finds.
+//
+//	limpet run 'cd /tmp' 'x=1' 'echo $x in $PWD'
+//	limpet repl
+//
+// The program is a thin layer on package shell. It turns flags into
+// shell.Options and results into live output, JSON and exit codes; exit.go has
+// all of the latter.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(limpet(os.Args[1:])) }
+
+// limpet runs the program and returns its exit code. Whatever goes wrong is
+// said here, once, on stderr.
+func limpet(args []string) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	err := root.Execute()
+	if text := explain(err); text != "" {
+		fmt.Fprintln(os.Stderr, "limpet: "+text)
+	}
+	return codeOf(err)
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "limpet",
+		Short: "Run commands in a shell that stays where you left it",
+		Long: `Limpet keeps a shell where you left it. One bash runs command after command,
+so that cd, variables, functions, options, traps and jobs stay; a command that
+hangs is stopped without losing them, and a bash that ends is brought back.`,
+		Example: `  limpet run 'cd /tmp' 'x=1' 'echo $x in $PWD'
+  limpet repl`,
+		Args:          noCommand,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       version(),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetVersionTemplate("limpet {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{command: cmd.CommandPath(), err: err}
+	})
+	root.SuggestionsMinimumDistance = 2
+	root.AddCommand(runCommand(), replCommand(), versionCommand(), exitCodesTopic())
+	return root
+}
+
+// noCommand is for the root, to which only an unknown command is an argument.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		text += fmt.Sprintf("; did you mean %q?", similar[0])
+	}
+	return usagef(cmd, "%s", text)
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef(cmd, "takes no arguments, got %q", args[0])
+}

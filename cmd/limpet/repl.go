@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+func replCommand() *cobra.Command {
+	var flags shellFlags
+	cmd := &cobra.Command{
+		Use:   "repl [flags]",
+		Short: "Type commands into one shell",
+		Long: `Repl reads commands line by line and runs them in one bash, with live output.
+The prompt shows the directory, and the last exit code if it was not 0. A
+statement that is not complete goes on in the next line.
+
+Ctrl-C stops the command that runs, or drops the line that is being typed.
+Ctrl-D or exit leaves, with the exit code that a shell would have. A bash that
+ends in another way, by set -e or a signal, is replaced by one with its state.
+
+Commands read nothing from the terminal: they have no standard input.`,
+		Example: `  limpet repl
+  limpet repl --dir /tmp --timeout 1m
+  printf 'cd /tmp\npwd\nexit 3\n' | limpet repl`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts, err := flags.options(cmd)
+			if err != nil {
+				return err
+			}
+			return runREPL(opts, flags.mergeStderr)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+const greeting = "limpet: bash that stays. Ctrl-C stops a command, Ctrl-D or exit leaves."
+
+func runREPL(opts *shell.Options, mergeStderr bool) error {
+	signals := make(chan os.Signal, 1)
+	sh, err := startForREPL(opts)
+	if err != nil {
+		return err
+	}
+	defer sh.Close() // It cannot fail.
+	// SIGQUIT would kill limpet in the middle of things, with the terminal in
+	// a state of its own; an interactive bash ignores it too.
+	catch(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	r := repl{
+		sh: sh, signals: signals, console: newConsole(), lines: newLineReader(),
+		home: homeOf(opts.Env), mergeStderr: mergeStderr,
+	}
+	defer r.lines.close()
+	fmt.Fprintln(os.Stderr, greeting)
+	return r.loop()
+}
+
+// startForREPL starts the shell. Until it is there, Ctrl-C ends limpet.
+func startForREPL(opts *shell.Options) (*shell.PersistentShell, error) {
+	ctx, stop := untilSignal(context.Background())
+	defer stop()
+	sh, err := shell.Start(ctx, opts)
+	if err != nil {
+		return nil, errors.Join(gotSignal(ctx), err)
+	}
+	return sh, nil
+}
+
+// repl reads, runs and tells, until somebody wants to leave.
+type repl struct {
+	sh          *shell.PersistentShell
+	signals     <-chan os.Signal
+	console     *console
+	lines       lineReader
+	home        string
+	mergeStderr bool
+
+	status int // the exit code of the last command
+}
+
+// loop returns the code to leave with as an error.
+func (r *repl) loop() error {
+	for {
+		statement, err := r.statement()
+		if errors.Is(err, io.EOF) {
+			return exit(r.status)
+		}
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(statement) == "" {
+			continue
+		}
+		if leave, err := r.run(statement); leave {
+			return err
+		}
+	}
+}
+
+// statement reads lines until they make a statement. Ctrl-C starts it afresh.
+// Where the input ends in the middle of one it is returned as it is, for bash
+// to say what it thinks of that; the next call finds the end again.
+func (r *repl) statement() (string, error) {
+	text := ""
+	for {
+		ask := morePrompt
+		if text == "" {
+			r.console.freshLine()
+			ask = prompt(r.sh.Dir(), r.home, r.status)
+		}
+		line, err := r.line(ask)
+		switch {
+		case errors.Is(err, errAborted):
+			text = ""
+			continue
+		case errors.Is(err, io.EOF) && text != "":
+			return text, nil
+		case err != nil:
+			return "", err
+		}
+		text += line + "\n"
+		if !incomplete(text) {
+			return text, nil
+		}
+	}
+}
+
+// line reads one line. The goroutine that waits for it is left behind when
+// limpet is told to stop: nothing but the end of the program frees it.
+func (r *repl) line(ask string) (string, error) {
+	type reply struct {
+		line string
+		err  error
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		line, err := r.lines.read(ask)
+		replies <- reply{line, err}
+	}()
+	for {
+		select {
+		case got := <-replies:
+			return got.line, got.err
+		case sig := <-r.signals:
+			switch sig {
+			case syscall.SIGQUIT:
+			case syscall.SIGINT:
+				r.lines.ask(ask)
+			default:
+				return "", &signalError{sig.(syscall.Signal)}
+			}
+		}
+	}
+}
+
+// run runs a statement and says whether to leave after it, with which error.
+func (r *repl) run(statement string) (leave bool, _ error) {
+	res, err, sig := r.do(statement)
+	r.status = codeOfResult(res, err)
+	if err == nil {
+		err = r.console.lost(res)
+	}
+	if err != nil {
+		r.console.notef("%s", explain(err))
+	}
+	if sig != nil {
+		return true, exit(codeOf(sig))
+	}
+	if res.Restart == nil {
+		return false, nil
+	}
+	if err == nil && wantsExit(statement) {
+		return true, exit(r.status)
+	}
+	r.console.notef("%s", explain(errors.New(res.Restart.String())))
+	return false, nil
+}
+
+// do runs a statement. SIGINT stops it; any other signal does so too and comes
+// back, because it is meant for limpet.
+func (r *repl) do(statement string) (res command.Result, err error, told error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		res, err = r.sh.Do(ctx, command.Request{
+			Script: statement, Stdout: &r.console.stdout, Stderr: &r.console.stderr, MergeStderr: r.mergeStderr,
+		})
+	}()
+	for {
+		select {
+		case <-done:
+			return res, err, told
+		case sig := <-r.signals:
+			if sig == syscall.SIGQUIT {
+				continue
+			}
+			stop := &signalError{sig.(syscall.Signal)}
+			if sig != syscall.SIGINT {
+				told = stop
+			}
+			cancel(stop)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// catch sends the signals to c, but for those that whoever started limpet had
+// switched off: nohup means it, and a shell's "&" too.
+func catch(c chan<- os.Signal, signals ...os.Signal) {
+	for _, sig := range signals {
+		if !signal.Ignored(sig) {
+			signal.Notify(c, sig)
+		}
+	}
+}
+
+// untilSignal returns a context that ends, with a *signalError as its cause,
+// when limpet is told to stop. A SIGINT after that ends limpet at once, for
+// users who will not wait until the command is stopped in good order; what it
+// left running is ended all the same, by the guard of its shell.
+func untilSignal(parent context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	catch(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		select {
+		case sig := <-signals:
+			cancel(&signalError{sig.(syscall.Signal)})
+			signal.Reset(syscall.SIGINT)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+		<-done
+	}
+}
+
+// gotSignal returns the *signalError that ended ctx, or nil.
+func gotSignal(ctx context.Context) error {
+	if e, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package oneshot_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/interrupt"
+	"github.com/limpet-sh/limpet/oneshot"
+	"github.com/limpet-sh/limpet/transport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 30 * time.Second
+
+var errWhy = errors.New("why")
+
+func background(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func runner(t *testing.T, opts *oneshot.Options) *oneshot.Runner {
+	t.Helper()
+	own := oneshot.Options{}
+	if opts != nil {
+		own = *opts
+	}
+	if own.RuntimeDir == "" {
+		own.RuntimeDir = t.TempDir()
+	}
+	r := oneshot.New(&own)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	return r
+}
+
+func TestResultsAndErrorsAreThoseOfTheTable(t *testing.T) {
+	stopped := func(err error) bool { _, ok := errors.AsType[*interrupt.Error](err); return ok }
+	cancelled, cancel := context.WithCancelCause(context.Background())
+	cancel(errWhy)
+	src := interrupt.New()
+	for _, row := range []struct {
+		name   string
+		ctx    context.Context
+		opts   oneshot.Options
+		req    command.Request
+		code   int
+		stdout string
+		is     []error
+		as     func(error) bool
+	}{
+		{name: "exit 0", req: command.Request{Script: "echo hi"}, stdout: "hi\n"},
+		{name: "exit 7", req: command.Request{Script: "echo hi; exit 7"}, code: 7, stdout: "hi\n"},
+		{name: "set -e", req: command.Request{Script: "set -e; false; echo no"}, code: 1},
+		{name: "a syntax error", req: command.Request{Script: "echo 'open"}, code: 2},
+		{name: "not found", req: command.Request{Script: "no-such-command-here"}, code: 127},
+		{name: "bash killed", req: command.Request{Script: "echo hi; kill -9 $$"}, code: 137, stdout: "hi\n"},
+		{name: "Timeout", req: command.Request{Script: "echo hi; sleep 60", Timeout: 300 * time.Millisecond}, code: 124, stdout: "hi\n",
+			is: []error{interrupt.ErrTimeout}, as: stopped},
+		{name: "Options.Timeout", opts: oneshot.Options{Timeout: 300 * time.Millisecond}, req: command.Request{Script: "sleep 60"}, code: 124,
+			is: []error{interrupt.ErrTimeout}, as: stopped},
+		{name: "IdleTimeout", req: command.Request{Script: "echo hi; sleep 60", IdleTimeout: 300 * time.Millisecond}, code: 124, stdout: "hi\n",
+			is: []error{interrupt.ErrIdle}, as: stopped},
+		{name: "Source stopped", opts: oneshot.Options{Interrupts: src}, req: command.Request{Script: "echo hi; sleep 60",
+			Stdout: writerFunc(func([]byte) { src.Stop(errWhy) })}, code: 130, stdout: "hi\n", is: []error{interrupt.ErrInterrupted, errWhy}, as: stopped},
+		{name: "ctx over before", ctx: cancelled, req: command.Request{Script: "echo hi"}, code: -1, is: []error{errWhy}},
+		{name: "empty", code: -1, is: []error{command.ErrEmptyScript}},
+		{name: "NUL", req: command.Request{Script: "a\x00"}, code: -1, is: []error{command.ErrNUL}},
+		{name: "a missing directory", req: command.Request{Script: "true", Dir: "/no/such"}, code: -1, is: []error{os.ErrNotExist},
+			as: func(err error) bool { _, ok := errors.AsType[*transport.DirError](err); return ok }},
+		{name: "no bash", opts: oneshot.Options{Bash: "/no/such/bash"}, req: command.Request{Script: "true"}, code: -1,
+			as: func(err error) bool { _, ok := errors.AsType[*transport.NoBashError](err); return ok }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ctx := row.ctx
+			if ctx == nil {
+				ctx = background(t)
+			}
+			res, err := runner(t, &row.opts).Do(ctx, row.req)
+			assert.Equal(t, row.code, res.ExitCode)
+			assert.Equal(t, row.stdout, res.Stdout.String())
+			assert.Nil(t, res.Restart)
+			if row.is == nil && row.as == nil {
+				assert.NoError(t, err)
+			}
+			for _, want := range row.is {
+				assert.ErrorIs(t, err, want)
+			}
+			if row.as != nil {
+				assert.True(t, row.as(err), "%T: %v", err, err)
+			}
+		})
+	}
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
+
+func TestAFileThatCannotBeExecutedIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bash")
+	require.NoError(t, os.WriteFile(path, []byte("no program\n"), 0o755))
+	r := runner(t, &oneshot.Options{Bash: path})
+	for range 2 {
+		_, err := r.Run(background(t), "true")
+		_, ok := errors.AsType[*transport.StartError](err)
+		require.True(t, ok, "%T: %v", err, err)
+	}
+}
+
+func TestConcurrentRunsNeverMixResults(t *testing.T) {
+	r := runner(t, nil)
+	var callers sync.WaitGroup
+	for i := range 16 {
+		callers.Go(func() {
+			for range 5 {
+				word := strings.Repeat("w", i+1)
+				res, err := r.Run(background(t), "echo "+word+"; exit "+"1")
+				assert.NoError(t, err)
+				assert.Equal(t, word+"\n", res.Stdout.String())
+				assert.Equal(t, 1, res.ExitCode)
+			}
+		})
+	}
+	callers.Wait()
+}
+
+func TestLeftoversAreListedDoNotHoldTheCallUpAndEndWithClose(t *testing.T) {
+	r := runner(t, nil)
+	res, err := r.Run(background(t), "sleep 1000 & setsid sleep 1001 & echo started; while ! pgrep -f 'sleep 100[0]' >/dev/null || ! pgrep -f 'sleep 100[1]' >/dev/null; do :; done")
+	require.NoError(t, err)
+	assert.Equal(t, "started\n", res.Stdout.String())
+	require.Len(t, res.Receipt.Leftover, 2)
+	require.NoError(t, r.Close())
+	for _, p := range res.Receipt.Leftover {
+		st, err := proc.Read(p.PID)
+		assert.True(t, err != nil || st.Zombie() || st.Start != p.Start, "%v", p)
+	}
+}
+
+func TestABigScriptRunsByteForByte(t *testing.T) {
+	r := runner(t, nil)
+	text := strings.Repeat("0123456789abcde\n", 1<<16)
+	res, err := r.Do(background(t), command.Request{Script: "cat <<'E'\n" + text + "E\nexit 3", MergeStderr: true})
+	require.NoError(t, err)
+	assert.Equal(t, 3, res.ExitCode)
+	assert.Equal(t, text, res.Stdout.String())
+}
+
+func TestStdinIsReadFromWhateverItIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "in")
+	require.NoError(t, os.WriteFile(path, []byte("from a file"), 0o600))
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close() // Read only.
+	r := runner(t, nil)
+	for _, test := range []struct {
+		name string
+		in   io.Reader
+		want string
+	}{
+		{"nothing", nil, ""},
+		{"a file", f, "from a file"},
+		{"a reader", strings.NewReader("a\x00b\xff"), "a\x00b\xff"},
+		{"one that fails", io.MultiReader(strings.NewReader("half"), failing{}), "half"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			res, err := r.Do(background(t), command.Request{Script: "cat", Stdin: test.in})
+			require.NoError(t, err)
+			assert.Equal(t, test.want, res.Stdout.String())
+		})
+	}
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errWhy }
+
+func TestAReaderThatBlocksDoesNotHoldTheCallUp(t *testing.T) {
+	in, out := io.Pipe()
+	defer out.Close() // Lets the copying goroutine go.
+	res, err := runner(t, nil).Do(background(t), command.Request{Script: "echo done", Stdin: in})
+	require.NoError(t, err)
+	assert.Equal(t, "done\n", res.Stdout.String())
+}
+
+func TestACommandThatDoesNotReadIsNotHeldUpByItsInput(t *testing.T) {
+	res, err := runner(t, nil).Do(background(t), command.Request{Script: "exit 4", Stdin: strings.NewReader(strings.Repeat("x", 8<<20))})
+	require.NoError(t, err)
+	assert.Equal(t, 4, res.ExitCode)
+}
+
+func TestUseAfterCloseIsErrClosed(t *testing.T) {
+	r := runner(t, nil)
+	require.NoError(t, r.Close())
+	require.NoError(t, r.Close())
+	_, err := r.Run(background(t), "true")
+	require.ErrorIs(t, err, interrupt.ErrClosed)
+}
+
+func TestNothingIsLeftInTheRuntimeDirAfterClose(t *testing.T) {
+	dir := t.TempDir()
+	r := runner(t, &oneshot.Options{RuntimeDir: dir})
+	_, err := r.Run(background(t), "echo x; sleep 1000 &")
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	found, err := filepath.Glob(filepath.Join(dir, "limpet-*", "*"))
+	require.NoError(t, err)
+	assert.Empty(t, found)
+}
+
+func TestADeletedRuntimeDirDoesNotBrickTheRunner(t *testing.T) {
+	dir := t.TempDir()
+	r := runner(t, &oneshot.Options{RuntimeDir: dir})
+	_, err := r.Run(background(t), "true")
+	require.NoError(t, err)
+	found, err := filepath.Glob(filepath.Join(dir, "limpet-*"))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.NoError(t, os.RemoveAll(found[0]))
+	res, err := r.Run(background(t), "echo again")
+	require.NoError(t, err)
+	assert.Equal(t, "again\n", res.Stdout.String())
+}
+
+func TestReceiptNamesTheSignal(t *testing.T) {
+	res, err := runner(t, nil).Run(background(t), "kill -TERM $$")
+	require.NoError(t, err)
+	assert.Equal(t, syscall.SIGTERM, res.Receipt.Signal)
+	assert.Equal(t, 143, res.ExitCode)
+}
