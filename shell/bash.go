@@ -81,12 +81,14 @@ func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
 	b.pids, _ = proc.NewCursor() // Without one no leftovers are found.
 	spec := transport.Spec{
 		Path: b.opts.Bash, Argv: argv, SessionDir: path, Stdout: b.files.Stdout(),
-		Dir: b.opts.Dir, Env: append(b.opts.Env[:len(b.opts.Env):len(b.opts.Env)], "PWD="+b.opts.Dir, b.shell.entry),
+		Dir: b.opts.Dir, Env: append(b.opts.Env[:len(b.opts.Env):len(b.opts.Env)], "PWD="+b.opts.Dir),
 	}
 	if restore != nil {
 		// Everything that is exported comes back with the state.
-		spec.Dir, spec.Env = "/", []string{b.shell.entry}
+		spec.Dir, spec.Env = "/", nil
 	}
+	// Without a history file bash reads none: the prelude comes too late for that.
+	spec.Env = append(spec.Env, "HISTFILE=", b.shell.entry)
 	if b.conn, err = b.opts.Transport.Start(ctx, spec); err != nil {
 		if e, ok := errors.AsType[*StartError](err); ok {
 			return e

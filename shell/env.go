@@ -9,13 +9,24 @@ import (
 	"github.com/limpet-sh/limpet/ipc"
 )
 
-// secretNames are patterns (path.Match) of variables that a command does not
-// get unless it is said so: whoever can make it run "env" would have them.
-var secretNames = []string{
-	"*_API_KEY", "*_APIKEY", "API_KEY", "*_TOKEN", "TOKEN", "*_SECRET", "SECRET", "*_SECRET_*",
-	"*_PASSWORD", "PASSWORD", "*_PASSWD", "*_PASSPHRASE", "*_PRIVATE_KEY", "*_CREDENTIALS",
-	"*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_CONNECTION_STRING", "*_DSN", "*_PAT",
-	"AWS_*", "AZURE_*", "GOOGLE_APPLICATION_CREDENTIALS", "PGPASSWORD", "MYSQL_PWD",
+// What the name of a secret looks like. A command does not get it unless it is
+// said so: whoever can make it run "env" would have it. Plain comparisons, not
+// patterns: each start of a shell makes them for each variable.
+var (
+	secretNames = []string{
+		"API_KEY", "TOKEN", "SECRET", "PASSWORD", "PGPASSWORD", "MYSQL_PWD", "GOOGLE_APPLICATION_CREDENTIALS",
+	}
+	secretPrefixes = []string{"AWS_", "AZURE_"}
+	secretSuffixes = []string{
+		"_API_KEY", "_APIKEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_PRIVATE_KEY", "_CREDENTIALS",
+		"_ACCESS_KEY", "_ACCESS_KEY_ID", "_SECRET_KEY", "_SECRET_ID", "_CONNECTION_STRING", "_DSN", "_PAT",
+	}
+)
+
+func secret(name string) bool {
+	return slices.Contains(secretNames, name) ||
+		slices.ContainsFunc(secretPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) ||
+		slices.ContainsFunc(secretSuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
 // quiet is what keeps programs from waiting for somebody at a terminal that is
@@ -43,7 +54,7 @@ func DefaultEnv(keep ...string) []string {
 	var env []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if matches(keep, name) || !matches(secretNames, name) && !runsCode(name) {
+		if matches(keep, name) || !secret(name) && !runsCode(name) {
 			env = append(env, entry)
 		}
 	}
