@@ -257,6 +257,9 @@ func (d *Dir) Record(id string) (Record, bool) {
 // Path is the directory.
 func (d *Dir) Path() string { return d.path }
 
+// fatalExpansion is the status with which ${x?} ends a script.
+const fatalExpansion = 127
+
 // Record returns bash's report on this command if it has come, with the status
 // of the command itself and its pipeline where that was asked for.
 func (r *Run) Record() (rec Record, pipeline []int, done bool) {
@@ -271,6 +274,11 @@ func (r *Run) Record() (rec Record, pipeline []int, done bool) {
 	if status, pipeline, ok := parseInner(r.d.buf[:n], r.call.ID); ok {
 		rec.Status = status
 		return rec, pipeline, true
+	}
+	if r.call.Group && rec.Status == 1 {
+		// The group was given up before its end. Only a fatal expansion does
+		// that with status 1, and in a script its status is another.
+		rec.Status = fatalExpansion
 	}
 	return rec, nil, true
 }

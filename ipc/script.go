@@ -16,6 +16,7 @@ type Call struct {
 	Dir    string   // where to go first; empty: stay
 	Status int      // the $? that Script sees first
 	Inner  bool     // report $? and PIPESTATUS from inside the eval
+	Group  bool     // with Inner: run Script as one command, { Script; }
 
 	Stdout, Stderr string // paths; an empty Stderr means 2>&1
 
@@ -77,6 +78,9 @@ func (d *Dir) evalScript(c Call) string {
 	text := c.Script
 	if c.Inner {
 		text += "\n" + d.innerRecord(c)
+	}
+	if c.Group {
+		text = "{ " + text + "\n}"
 	}
 	b.WriteString(eval)
 	b.WriteString(Quote(text))

@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/limits"
 	"github.com/limpet-sh/limpet/interrupt"
@@ -94,9 +92,10 @@ type ending struct {
 
 // render puts the command into files and returns the lines for bash's stdin.
 func (b *bash) render(req command.Request, started time.Time) (*running, string, error) {
+	shape := b.shapeOf(req.Script)
 	call := ipc.Call{
-		ID: ipc.NewID(), Script: req.Script, Env: req.Env,
-		Status: b.status, Inner: b.wantsInner(req.Script), Names: b.nameBuiltins(req.Script),
+		ID: ipc.NewID(), Script: req.Script, Env: req.Env, Status: b.status,
+		Inner: shape.inner, Group: shape.group, Names: b.nameBuiltins(req.Script),
 	}
 	if strings.Contains(b.flags, "e") {
 		call.Status = 0 // Under set -e nothing may fail, not even this.
@@ -135,30 +134,6 @@ func (b *bash) render(req command.Request, started time.Time) (*running, string,
 		started: started,
 		monitor: ipc.NewMonitor(run.Outputs, req.Stdout, req.Stderr),
 	}, lines, nil
-}
-
-// wantsInner says whether the script must report from inside its eval: for
-// the stages of a pipeline, which are not known outside of it, and under set
-// -e, where an eval that returns non-zero would end bash although the script
-// itself did not. The script must be complete: an open heredoc or a last
-// backslash would swallow the report.
-func (b *bash) wantsInner(script string) bool {
-	const longest = 64 << 10 // Parsing more would cost more than the pipeline is worth.
-	if len(script) > longest || strings.HasSuffix(script, `\`) ||
-		!strings.Contains(script, "|") && !strings.Contains(b.flags, "e") && !mentions(script, "-e", "errexit") {
-		return false
-	}
-	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
-	return err == nil
-}
-
-func mentions(script string, words ...string) bool {
-	for _, word := range words {
-		if strings.Contains(script, word) {
-			return true
-		}
-	}
-	return false
 }
 
 // nameBuiltins notices that the script names a function "builtin" or

@@ -1,0 +1,80 @@
+package shell
+
+import (
+	"regexp"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// shape says how a script is put into its eval. The parser decides nothing
+// about what bash may run: it only tells which scripts gain by it.
+type shape struct {
+	// inner has the script's status reported from inside of the eval. That
+	// tells the stages of a pipeline, which are not known outside of it, and
+	// spares a shell under set -e, which would end at an eval that returns
+	// non-zero although the script itself did not.
+	inner bool
+
+	// group makes the script one command, so that an expansion that is fatal
+	// in a script (${x:?}, set -u) ends it here too. An interactive bash would
+	// give up the line, and go on with the next one.
+	group bool
+}
+
+// shapeOf looks at the script. Only one that is complete can be reported on
+// from inside: an open heredoc, or a backslash at the end, would swallow the
+// report.
+func (b *bash) shapeOf(script string) shape {
+	const longest = 64 << 10 // Parsing more would cost more than it is worth.
+	if len(script) > longest || strings.HasSuffix(script, `\`) {
+		return shape{}
+	}
+	if strings.Contains(b.flags, "v") || setsVerbose.MatchString(script) {
+		return shape{} // Set -v would print the report.
+	}
+	nounset := strings.Contains(b.flags, "u") || setsNounset.MatchString(script)
+	errexit := strings.Contains(b.flags, "e") || mentions(script, "-e", "errexit")
+	demands := strings.Contains(script, "${") && strings.Contains(script, "?")
+	if !nounset && !errexit && !demands && !strings.Contains(script, "|") {
+		return shape{}
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
+	if err != nil {
+		return shape{}
+	}
+	return shape{inner: true, group: groupable(script) && (nounset || demands && hasDemand(file))}
+}
+
+// What a script says that sets an option of the shell.
+var (
+	setsNounset = regexp.MustCompile(`set\s+-[a-zA-Z]*u|nounset`)
+	setsVerbose = regexp.MustCompile(`set\s+-[a-zA-Z]*v|verbose`)
+)
+
+// groupable reports whether the script means the same when bash reads it whole
+// before it runs the first line.
+func groupable(script string) bool {
+	return !mentions(script, "alias", "shopt", "return", "posix")
+}
+
+// hasDemand reports whether there is a ${name?message} in the script.
+func hasDemand(file *syntax.File) (found bool) {
+	syntax.Walk(file, func(node syntax.Node) bool {
+		if p, ok := node.(*syntax.ParamExp); ok && p.Exp != nil &&
+			(p.Exp.Op == syntax.ErrorUnset || p.Exp.Op == syntax.ErrorUnsetOrNull) {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+func mentions(script string, words ...string) bool {
+	for _, word := range words {
+		if strings.Contains(script, word) {
+			return true
+		}
+	}
+	return false
+}
