@@ -1,6 +1,10 @@
 package command
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+)
 
 // Collapse returns b as a terminal would leave it where a program redraws a
 // line with carriage returns: of "10%\r20%\r30%\n" stays "30%\n". A carriage
@@ -22,20 +26,31 @@ func Collapse(b []byte) []byte {
 	return out
 }
 
-// overwrite draws the frames of one line over one another, rune by rune.
+// overwrite draws the frames of one line over one another, rune by rune
+// where it is text.
 func overwrite(line []byte) []byte {
 	frames := bytes.Split(line, []byte("\r"))
 	if len(frames) == 1 {
 		return line
 	}
-	var screen []rune
+	if !utf8.Valid(line) {
+		return draw(frames)
+	}
+	runes := make([][]rune, len(frames))
+	for i, frame := range frames {
+		runes[i] = []rune(string(frame))
+	}
+	return []byte(string(draw(runes)))
+}
+
+// draw draws frames of bytes, or of runes, over one another.
+func draw[T byte | rune](frames [][]T) (screen []T) {
 	for _, frame := range frames {
-		runes := []rune(string(frame))
-		if len(runes) >= len(screen) {
-			screen = runes
+		if len(frame) >= len(screen) {
+			screen = slices.Clone(frame)
 			continue
 		}
-		copy(screen, runes)
+		copy(screen, frame)
 	}
-	return []byte(string(screen))
+	return screen
 }

@@ -18,6 +18,10 @@ type Target interface {
 	// process of its own and no shell has to survive.
 	Shell() proc.ID
 
+	// Traps reports whether bash may have a trap for SIGINT. It would run the
+	// trap, and then go on with its list.
+	Traps() bool
+
 	// SignalShell signals bash alone.
 	SignalShell(syscall.Signal)
 
@@ -105,6 +109,7 @@ func (s *stopping) step(step Step) (done bool) {
 	for deadline := time.Now().Add(step.Grace); ; {
 		members := s.t.Members()
 		s.hold(members)
+		s.grow(members)
 		var next []proc.Stat
 		for _, m := range members {
 			if !sent[m.ID()] && !s.spare(m, step.Signal) {
@@ -151,6 +156,32 @@ func (s *stopping) hold(members []proc.Stat) {
 	}
 }
 
+// young is the age, in clock ticks, up to which a child may not have become the
+// program that it is to run. grown is how long that is waited for.
+const (
+	young = 2
+	grown = 5 * time.Millisecond
+)
+
+// grow waits for children that bash has just forked to become what they are to
+// be. Until then they are bashes, which exit on SIGINT instead of dying of it.
+func (s *stopping) grow(members []proc.Stat) {
+	shell := s.t.Shell()
+	if !s.busy() || shell.PID == 0 {
+		return
+	}
+	own, now := proc.Command(shell.PID), proc.Now()
+	for end := time.Now().Add(grown); time.Now().Before(end); time.Sleep(grown / 10) {
+		waiting := false
+		for _, m := range members {
+			waiting = waiting || m.PPID == shell.PID && m.Start+young >= now && proc.Command(m.PID) == own
+		}
+		if !waiting {
+			return
+		}
+	}
+}
+
 // waited reports whether nothing is left that bash waits for.
 func (s *stopping) waited(members []proc.Stat) bool {
 	for _, m := range members {
@@ -166,6 +197,9 @@ func (s *stopping) waited(members []proc.Stat) bool {
 // release lets bash go on, with a signal that it finds before anything else.
 func (s *stopping) release() {
 	sig := syscall.SIGINT
+	if s.deaf || s.t.Traps() {
+		sig = leave
+	}
 	for _, id := range s.held {
 		if !s.seen[id] {
 			continue // It ended by itself, before it was signalled.

@@ -113,6 +113,9 @@ func brokenStart(b []byte) int {
 			return i
 		}
 	}
+	if len(b) < utf8.UTFMax {
+		return len(b) // The end of one rune, and nothing else.
+	}
 	return 0 // No UTF-8 at all.
 }
 

@@ -25,6 +25,7 @@ var Prelude string
 //	inner           PIPESTATUS, for commands that have a pipeline
 //	return          sets $? before a command
 //	state, exit     the shell's state, saved when idle and when bash exits
+//	oldpwd          OLDPWD while a request has a directory of its own
 //	out/            captures, one per stream and command
 //
 // Everything but the captures is overwritten in place and read through
@@ -117,6 +118,14 @@ func (d *Dir) make() error {
 			d.evalSize = 0
 		}
 	}
+	// Bash writes these by name. It finds them there, whatever its umask is.
+	for _, path := range []string{d.statePath(), d.exitPath(), d.oldDirPath()} {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, fileMode)
+		if err != nil {
+			return err
+		}
+		_ = f.Close() // Nothing was written.
+	}
 	return nil
 }
 
@@ -128,7 +137,7 @@ func (d *Dir) statusScript() string { return filepath.Join(d.path, "return") }
 // Renew makes the directory anew if it, or a part of it, was deleted. It
 // reports whether it did.
 func (d *Dir) Renew() (bool, error) {
-	if !deleted(d.eval.f) {
+	if !deleted(d.eval.f) && !deleted(d.inner.f) {
 		return false, nil
 	}
 	d.Renewed++

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -74,12 +75,19 @@ func (o Outputs) Read(limit int64) (stdout, stderr command.Output, err error) {
 	return stdout, stderr, err
 }
 
+// ErrHeld means that somebody still writes to a capture.
+var ErrHeld = errors.New("ipc: a process that the command left behind still writes to it")
+
 // Move gives the capture of a stream (1 or 2) a new name, under which the
-// caller owns it; it is not used again.
+// caller owns it; it is not used again. A capture that somebody still writes
+// to stays with the [Keeper], which bounds it: the error is [ErrHeld].
 func (o *Outputs) Move(fd int, path string) error {
 	c := &o.stdout
 	if fd == 2 {
 		c = &o.stderr
+	}
+	if !exclusive((*c).f) {
+		return ErrHeld
 	}
 	if err := os.Rename((*c).path, path); err != nil {
 		return err
@@ -120,10 +128,17 @@ type pool struct {
 }
 
 func (p *pool) take() (*capture, error) {
-	if last := len(p.free) - 1; last >= 0 {
+	for len(p.free) > 0 {
+		last := len(p.free) - 1
 		c := p.free[last]
 		p.free = p.free[:last]
-		return c, nil
+		if !deleted(c.f) {
+			return c, nil
+		}
+		c.drop()
+	}
+	if err := os.MkdirAll(p.dir, dirMode); err != nil {
+		return nil, err
 	}
 	return newCapture(filepath.Join(p.dir, NewID()), p.keep)
 }

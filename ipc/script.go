@@ -16,6 +16,7 @@ type Call struct {
 	Dir    string   // where to go first; empty: stay
 	Status int      // the $? that Script sees first
 	Inner  bool     // report $? and PIPESTATUS from inside the eval
+	Apart  bool     // run Script in a subshell
 	Group  bool     // with Inner: run Script as one command, { Script; }
 
 	Stdout, Stderr string // paths; an empty Stderr means 2>&1
@@ -59,21 +60,23 @@ func (d *Dir) evalScript(c Call) string {
 		b.WriteByte('\n')
 	}
 	if c.Dir != "" {
+		fmt.Fprintf(&b, "%sprintf %%s \"${OLDPWD-}\" >|%s\n", c.Names, Quote(d.oldDirPath()))
 		fmt.Fprintf(&b, "%scd -- %s 2>>%s || %sreturn\n", c.Names, Quote(c.Dir), Quote(firstOf(c.Stderr, c.Stdout)), c.Names)
 	}
 	if c.Status != 0 {
 		// In an && list neither an ERR trap nor errexit minds the status.
 		fmt.Fprintf(&b, "%s. %s %d && %s:\n", c.Names, Quote(d.statusScript()), c.Status, c.Names)
 	}
-	eval := string(c.Names) + "eval "
+	eval := string(c.Names) + "eval -- "
 	if len(c.Env) > 0 {
-		// Bash exports assignments before eval to what eval runs, and takes
-		// them back. Before "builtin eval" it does not export them.
+		// Bash exports assignments before "command eval" to what it runs, and
+		// takes them back, in posix mode too. Before "builtin eval" it does
+		// not export them.
 		for _, entry := range c.Env {
 			name, value, _ := strings.Cut(entry, "=")
 			fmt.Fprintf(&b, "%s=%s ", name, Quote(value))
 		}
-		eval = `\eval `
+		eval = string(ViaCommand) + "eval -- "
 	}
 	text := c.Script
 	if c.Inner {
@@ -82,8 +85,11 @@ func (d *Dir) evalScript(c Call) string {
 	if c.Group {
 		text = "{ " + text + "\n}"
 	}
+	eval += Quote(text)
+	if c.Apart {
+		eval = "( " + eval + " )"
+	}
 	b.WriteString(eval)
-	b.WriteString(Quote(text))
 	b.WriteString(" </dev/null >>")
 	b.WriteString(Quote(c.Stdout))
 	if c.Stderr == "" {
@@ -92,6 +98,12 @@ func (d *Dir) evalScript(c Call) string {
 		b.WriteString(" 2>>" + Quote(c.Stderr) + "\n")
 	}
 	return b.String()
+}
+
+// GoBack is the command by which bash leaves the directory of a request, as if
+// it had never been there: "cd -" goes where it would have gone.
+func (d *Dir) GoBack(n Names, dir string) string {
+	return fmt.Sprintf("%scd -- %s; IFS= %sread -r -d '' OLDPWD <%s || %s:", n, Quote(dir), n, Quote(d.oldDirPath()), n)
 }
 
 // innerRecord reports from inside the eval what is lost outside: PIPESTATUS.
@@ -129,20 +141,34 @@ func (d *Dir) startLine(id string) string {
 	return fmt.Sprintf(". %s; printf '%%s %%s %%s %%s %%s\\n' %s \"$?\" \"$BASH_VERSION\" \"$PWD\" %s\n", Quote(d.eval.path), id, id)
 }
 
-// saveBuiltins print a shell's state as a script, in the order in which it can
-// be read back: options that decide how functions parse come first, set -e
-// and its like last.
-var saveBuiltins = []string{"shopt -p", "umask -p", "declare -p", "declare -f", "declare -F", "alias -p", "trap -p", "set +o"}
+// The parts of a saved state, in the order in which they are read back: options
+// that decide how functions parse come first, set -e and its like last. NUL
+// bytes, which no variable can hold, stand between them.
+const (
+	partDir     = iota
+	partValues  // shopt, umask, variables, functions
+	partMarks   // attributes of functions
+	partAliases // aliases and traps
+	partSet     // set -o
+	partSeal
+	parts
+)
 
 // saveTo is a command list that writes the state to path, sealed by id, with
 // builtins alone.
 func saveTo(n Names, path, id string) string {
 	var b strings.Builder
 	b.WriteString("{ ")
-	for _, builtin := range saveBuiltins {
+	for _, builtin := range []string{
+		`printf '%s\0' "${PWD-}"`,
+		"shopt -p", "umask -p", "declare -p", "declare -f", `printf '\0'`,
+		"declare -F", `printf '\0'`,
+		"alias -p", "trap -p", `printf '\0'`,
+		"set +o", `printf '\0%s' ` + id,
+	} {
 		fmt.Fprintf(&b, "%s%s; ", n, builtin)
 	}
-	fmt.Fprintf(&b, "%sprintf '# %%s\\n' %s; } 2>/dev/null >|%s || %s:", n, id, Quote(path), n)
+	fmt.Fprintf(&b, "} 2>/dev/null >|%s || %s:", Quote(path), n)
 	return b.String()
 }
 

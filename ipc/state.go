@@ -12,10 +12,11 @@ import (
 // functions, aliases, options, traps and the umask back.
 type State struct {
 	Script []byte
-	Dir    string
+	Dir    string // $PWD
 
-	// ExitTrap says that the user has an EXIT trap.
-	ExitTrap bool
+	// ExitTrap and IntTrap say that the user has a trap for the end of the
+	// shell, and for SIGINT.
+	ExitTrap, IntTrap bool
 }
 
 // SaveLines are the lines that make bash save its state and report.
@@ -38,6 +39,9 @@ func (d *Dir) exitTrapBody(seal string) string { return saveTo(ViaBuiltin, d.exi
 func (d *Dir) statePath() string { return filepath.Join(d.path, "state") }
 func (d *Dir) exitPath() string  { return filepath.Join(d.path, "exit") }
 
+// oldDirPath is where OLDPWD is while a request has a directory of its own.
+func (d *Dir) oldDirPath() string { return filepath.Join(d.path, "oldpwd") }
+
 // Saved reads the state that was saved under id.
 func (d *Dir) Saved(id, seal string) (State, error) { return d.readState(d.statePath(), id, seal) }
 
@@ -49,40 +53,60 @@ func (d *Dir) readState(path, id, seal string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	b, sealed := bytes.CutSuffix(b, []byte("# "+id+"\n"))
-	if !sealed {
+	part := bytes.Split(b, []byte{0})
+	if len(part) != parts || string(part[partSeal]) != id {
 		return State{}, fmt.Errorf("ipc: the state in %q was not saved whole", path)
 	}
-	return d.ownTraces(State{Script: b}, seal), nil
+	state := State{Dir: string(part[partDir])}
+	part[partAliases], state.ExitTrap = userTraps(part[partAliases], seal)
+	state.IntTrap = bytes.Contains(part[partAliases], []byte("' SIGINT\n"))
+	// A shell with onecmd would end at once.
+	part[partSet] = bytes.ReplaceAll(part[partSet], []byte("set -o onecmd\n"), nil)
+	// Functions that are named like builtins are back by the time that these run.
+	for _, which := range []int{partMarks, partSet} {
+		part[which] = viaBuiltin(part[which])
+	}
+	state.Script = bytes.Join(part[partValues:partSeal], nil)
+	return state, nil
 }
 
-// ownTraces takes limpet's own exit trap out of the state.
-func (d *Dir) ownTraces(s State, seal string) State {
-	lines := bytes.SplitAfter(s.Script, []byte("\n"))
-	kept := lines[:0]
-	// Bash prints its traps behind everything that a user could have named.
-	for _, line := range lines {
+// viaBuiltin has each line run by bash itself, whatever function is named like
+// its first word.
+func viaBuiltin(script []byte) []byte {
+	var b bytes.Buffer
+	for line := range bytes.Lines(script) {
+		b.WriteString(string(ViaBuiltin))
+		b.Write(line)
+	}
+	return b.Bytes()
+}
+
+// userTraps takes limpet's own exit trap out, and reports whether the user has
+// one.
+func userTraps(script []byte, seal string) (kept []byte, exitTrap bool) {
+	for line := range bytes.Lines(script) {
 		// A trap of several lines has its name on the last one.
 		if bytes.HasSuffix(line, []byte("' EXIT\n")) {
 			if bytes.Contains(line, []byte(seal)) {
 				continue
 			}
-			s.ExitTrap = true
+			exitTrap = true
 		}
-		kept = append(kept, line)
+		kept = append(kept, line...)
 	}
-	s.Script = bytes.Join(kept, nil)
-	return s
+	return kept, exitTrap
 }
 
-// Restore writes the script that brings a state back, and returns the lines
-// that run it and report.
-func (d *Dir) Restore(s State, id string) (string, error) {
+// Restore writes the script that brings a state back, in dir, and returns the
+// lines that run it and report.
+func (d *Dir) Restore(s State, dir, id string) (string, error) {
 	var b strings.Builder
-	if s.Dir != "" {
-		fmt.Fprintf(&b, "\\builtin cd -- %s\n", Quote(s.Dir))
-	}
+	// First, since the state has PWD and OLDPWD as they were.
+	fmt.Fprintf(&b, "\\builtin cd -- %s\n", Quote(dir))
 	b.Write(s.Script)
+	if dir != s.Dir {
+		fmt.Fprintf(&b, "\\builtin cd -- %s\n", Quote(dir))
+	}
 	if err := d.writeEval(b.String()); err != nil {
 		return "", err
 	}

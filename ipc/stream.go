@@ -77,6 +77,11 @@ func (s *stream) read(buf []byte, last bool) (n int, lost int64, err error) {
 	if err == io.EOF {
 		err = nil
 	}
+	if broken := brokenStart(buf[:n]); lost > 0 && broken > 0 {
+		lost += int64(broken)
+		s.offset += int64(broken)
+		n = copy(buf, buf[broken:n])
+	}
 	if whole := wholeRunes(buf[:n]); !last || n == len(buf) {
 		n = whole
 	}

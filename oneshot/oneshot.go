@@ -51,6 +51,7 @@ type Runner struct {
 
 	mu      sync.Mutex
 	program *rundir.Program // nil until first used
+	dir     string
 	pool    *ipc.Pool
 	keeper  ipc.Keeper
 	running sync.WaitGroup
@@ -68,6 +69,9 @@ func New(opts *Options) *Runner {
 		r.opts.Env = os.Environ()
 	}
 	r.opts.Env = slices.Clone(r.opts.Env)
+	if abs, err := filepath.Abs(r.opts.Dir); err == nil { // If not, a command says what is wrong.
+		r.opts.Dir = abs
+	}
 	if r.opts.OutputLimit <= 0 {
 		r.opts.OutputLimit = DefaultOutputLimit
 	}
@@ -94,6 +98,11 @@ func (r *Runner) Run(ctx context.Context, script string) (command.Result, error)
 // are those of shell.PersistentShell.Do, but that a bash that is killed is a
 // command that is killed: exit code 128+n and no error.
 func (r *Runner) Do(ctx context.Context, req command.Request) (command.Result, error) {
+	return r.DoWithEnv(ctx, r.opts.Env, req)
+}
+
+// DoWithEnv is Do with env in the place of Options.Env, for this command.
+func (r *Runner) DoWithEnv(ctx context.Context, env []string, req command.Request) (command.Result, error) {
 	nothing := command.Result{ExitCode: command.CodeUnknown, Dir: r.opts.Dir}
 	if err := req.Validate(); err != nil {
 		return nothing, err
@@ -114,7 +123,7 @@ func (r *Runner) Do(ctx context.Context, req command.Request) (command.Result, e
 		ctx, free = r.opts.Interrupts.Context(ctx)
 		defer free()
 	}
-	c := &run{r: r, req: req, outputs: outputs, id: ipc.NewID(), started: time.Now()}
+	c := &run{r: r, req: req, env: env, outputs: outputs, id: ipc.NewID(), started: time.Now()}
 	return c.run(ctx)
 }
 
@@ -130,11 +139,30 @@ func (r *Runner) begin(merge bool) (ipc.Outputs, error) {
 			return ipc.Outputs{}, err
 		}
 	}
+	if err := r.renew(); err != nil {
+		return ipc.Outputs{}, err
+	}
 	outputs, err := r.pool.Outputs(merge)
 	if err == nil {
 		r.running.Add(1)
 	}
 	return outputs, err
+}
+
+// renew makes the directory anew if somebody deleted it. The caller holds mu.
+func (r *Runner) renew() error {
+	if _, err := os.Stat(r.dir); err == nil {
+		return nil
+	}
+	r.pool.Close() // Nobody finds these by name any more.
+	err := r.program.Ensure()
+	if err == nil {
+		err = os.MkdirAll(r.dir, 0o700)
+	}
+	if err != nil {
+		return &ipc.DiskError{Dir: r.dir, Err: err}
+	}
+	return nil
 }
 
 // open makes the directory and sets the guard. The caller holds mu.
@@ -144,21 +172,15 @@ func (r *Runner) open() error {
 		return err
 	}
 	r.opts.Bash = bash
-	if r.opts.Dir == "" {
-		r.opts.Dir = "."
-	}
-	if r.opts.Dir, err = filepath.Abs(r.opts.Dir); err != nil {
-		return &transport.DirError{Dir: r.opts.Dir, Err: err}
-	}
 	id := ipc.NewID()
 	program, err := rundir.Acquire(r.opts.RuntimeDir, id)
 	if err != nil {
 		return &ipc.DiskError{Dir: r.opts.RuntimeDir, Err: err}
 	}
-	dir := filepath.Join(program.Path, "oneshot-"+id)
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	r.dir = filepath.Join(program.Path, "oneshot-"+id)
+	if err := os.Mkdir(r.dir, 0o700); err != nil {
 		program.Release()
-		return &ipc.DiskError{Dir: dir, Err: err}
+		return &ipc.DiskError{Dir: r.dir, Err: err}
 	}
 	if r.owner {
 		if err := guard.Watch(bash, r.entry, program.Path); err != nil {
@@ -166,7 +188,7 @@ func (r *Runner) open() error {
 			return &transport.StartError{Argv: []string{bash}, Code: -1, Err: err}
 		}
 	}
-	r.program, r.pool = program, ipc.NewPool(dir, r.opts.OutputLimit/2+4096)
+	r.program, r.pool = program, ipc.NewPool(r.dir, r.opts.OutputLimit/2+4096)
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 type run struct {
 	r       *Runner
 	req     command.Request
+	env     []string
 	outputs ipc.Outputs
 	id      string
 	started time.Time
@@ -60,7 +61,7 @@ func (c *run) start(ctx context.Context) (err error) {
 	}
 	spec := transport.Spec{
 		Path: opts.Bash, Dir: c.dir,
-		Env: slices.Concat(opts.Env, c.req.Env, []string{"PWD=" + c.dir, c.r.entry, ipc.CommandVar + "=" + c.id}),
+		Env: slices.Concat(c.env, c.req.Env, []string{"PWD=" + c.dir, c.r.entry, ipc.CommandVar + "=" + c.id}),
 	}
 	if spec.Argv, err = c.argv(); err != nil {
 		return err
@@ -220,6 +221,7 @@ type target struct{ c *run }
 
 func (t target) Shell() proc.ID             { return proc.ID{} }
 func (t target) SignalShell(syscall.Signal) {}
+func (t target) Traps() bool                { return false }
 
 func (t target) Back(wait time.Duration) (back, dead bool) {
 	t.c.monitor.Look() // A command that is being stopped may still write without end.

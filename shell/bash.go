@@ -73,6 +73,9 @@ func startBash(ctx context.Context, s *PersistentShell, restore *ipc.State) (*ba
 var errStartTimeout = errors.New("it did not become ready in time; raise Options.StartTimeout if that is too short for its init files")
 
 func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
+	if err := b.shell.program.Ensure(); err != nil {
+		return &ipc.DiskError{Dir: b.shell.program.Path, Err: err}
+	}
 	path := filepath.Join(b.shell.program.Path, ipc.NewID())
 	if b.files, err = ipc.NewDir(path, b.opts.keep()); err != nil {
 		return err
@@ -158,12 +161,15 @@ func checkVersion(version string) error {
 // init sources the init files.
 func (b *bash) init(ctx context.Context) error {
 	for _, script := range b.initScripts() {
-		_, err := b.run(ctx, command.Request{Script: script, Timeout: -1, IdleTimeout: -1})
+		res, err := b.run(ctx, command.Request{Script: script, Timeout: -1, IdleTimeout: -1})
 		if b.dead() {
 			return b.startError(fmt.Errorf("it ended while it ran %s", script))
 		}
 		if err != nil {
 			return b.startError(fmt.Errorf("running %s: %w", script, err))
+		}
+		if text := res.Stderr.String(); text != "" {
+			b.opts.Logger.Warn("limpet: an init file complained", "script", script, "exit", res.ExitCode, "stderr", text)
 		}
 	}
 	b.commands, b.status = 0, 0

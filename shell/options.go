@@ -142,6 +142,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if opts.Transport == nil {
 		opts.Transport = local.Transport{}
 	}
+	opts.Poll = max(opts.Poll, 0)
 	setDefault(&opts.StartTimeout, DefaultStartTimeout)
 	setDefault(&opts.OutputLimit, DefaultOutputLimit)
 	setDefault(&opts.SpoolFiles, DefaultSpoolFiles)

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"path/filepath"
@@ -111,6 +112,7 @@ func (b *bash) jobs() []command.Process {
 	var running []command.Process
 	for id, p := range b.earlier {
 		if st, err := proc.Read(id.PID); err == nil && st.ID() == id && !st.Zombie() {
+			p.Command = proc.Command(id.PID) // It may have been seen between its fork and its exec.
 			running = append(running, p)
 		}
 	}
@@ -143,6 +145,17 @@ func sameDir(a, b string) bool {
 	}
 	y, err := os.Stat(b)
 	return err == nil && os.SameFile(x, y)
+}
+
+// withoutTraces leaves out what set -x says of limpet's own lines.
+func (b *bash) withoutTraces(stderr []byte) []byte {
+	var kept []byte
+	for line := range bytes.Lines(stderr) {
+		if !bytes.Contains(line, []byte(b.files.Path())) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
 }
 
 // appendOutput adds what bash itself wrote to the end of a stream.

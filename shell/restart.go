@@ -36,8 +36,8 @@ func (s *PersistentShell) ensure(ctx context.Context) (*command.Restart, error) 
 // replace starts a new bash after the command that ended the old one, so that
 // its Result can say what came of it. The command's ctx may be over: the start
 // has its own bound.
-func (s *PersistentShell) replace(before *command.Restart) *command.Restart {
-	s.bury("the command ended bash")
+func (s *PersistentShell) replace(what string, before *command.Restart) *command.Restart {
+	s.bury(what)
 	restart, err := s.resurrect(context.Background())
 	if err != nil {
 		restart.Err = err
@@ -69,7 +69,6 @@ func (s *PersistentShell) bury(what string) {
 	d.state, d.have = b.saved.state, b.saved.have
 	if state, err := b.files.SavedAtExit(b.seal); err == nil {
 		d.state, d.have = state, true
-		d.state.Dir = "" // $PWD is in it.
 	} else if missed := b.commands - b.saved.commands; missed > 0 || !d.have {
 		d.lost = append(d.lost, fmt.Sprintf("what the last %s changed", count(max(missed, 1), "command")))
 	}
@@ -121,20 +120,18 @@ func (s *PersistentShell) resurrect(ctx context.Context) (*command.Restart, erro
 
 // restore brings a state back in a fresh bash.
 func (b *bash) restore(ctx context.Context, state ipc.State) error {
-	want := state.Dir
-	if want == "" {
-		want = b.shell.Dir()
+	if !filepath.IsAbs(state.Dir) {
+		state.Dir = b.shell.Dir() // PWD was unset, or made up.
 	}
-	dir := want
+	dir := state.Dir
 	for transport.CheckDir(dir) != nil {
 		dir = filepath.Dir(dir) // "/" is always there.
 	}
-	if dir != want {
-		b.lostDir = want
+	if dir != state.Dir {
+		b.lostDir = state.Dir
 	}
-	state.Dir = dir
 	id := ipc.NewID()
-	lines, err := b.files.Restore(state, id)
+	lines, err := b.files.Restore(state, dir, id)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 		return nothing, err
 	}
 	r.end = b.wait(ctx, r)
-	if r.end.reported && r.end.record.Status == 1 && b.couldNotRead() {
+	if r.end.died && r.end.cause == nil && b.conn.Unread() >= len(lines) ||
+		r.end.reported && r.end.record.Status == 1 && b.couldNotRead() {
 		_ = r.monitor.Finish(0) // Nothing was written.
 		b.shell.keeper.Keep(r.Release())
 		return nothing, errNotRun
@@ -44,10 +45,10 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	return b.collect(ctx, r)
 }
 
-// errNotRun means that bash could not read the command, which therefore did
-// not run and can be run again: the eval script or an output file was deleted
-// a moment ago, or bash may open no more files (ulimit -n), or none by that
-// name (set -r).
+// errNotRun means that bash did not read the command, which therefore did not
+// run and can be run again: bash had ended a moment before, the eval script or
+// an output file was deleted, bash may open no more files (ulimit -n), or none
+// by that name (set -r), or has lost the builtins that it takes (enable -n).
 var errNotRun = errors.New("could not read the command")
 
 // couldNotRead reports whether bash itself, rather than the command, complains
@@ -55,16 +56,25 @@ var errNotRun = errors.New("could not read the command")
 func (b *bash) couldNotRead() bool {
 	_, stderr := b.conn.Said()
 	for line := range strings.Lines(string(stderr)) {
+		if strings.Contains(line, ": builtin: ") && strings.HasSuffix(line, ": not a shell builtin\n") {
+			b.giveUp(errNotRun.Error() + ": " + said([]byte(line)))
+			return true
+		}
 		_, after, found := strings.Cut(line, b.files.Path())
 		name, _, colon := strings.Cut(after, ": ") // In a trace (set -x) none follows.
 		if found && colon && !strings.ContainsAny(name, " '") {
-			b.failure = errNotRun.Error() + ": " + said([]byte(line))
-			_ = b.conn.Signal(syscall.SIGKILL) // Done is what is waited for.
-			<-b.conn.Done()
+			b.giveUp(errNotRun.Error() + ": " + said([]byte(line)))
 			return true
 		}
 	}
 	return false
+}
+
+// giveUp ends a bash that is of no more use.
+func (b *bash) giveUp(failure string) {
+	b.failure = failure
+	_ = b.conn.Signal(syscall.SIGKILL) // Done is what is waited for.
+	<-b.conn.Done()
 }
 
 // running is a command that was rendered.
@@ -95,7 +105,7 @@ func (b *bash) render(req command.Request, started time.Time) (*running, string,
 	shape := b.shapeOf(req.Script)
 	call := ipc.Call{
 		ID: ipc.NewID(), Script: req.Script, Env: req.Env, Status: b.status,
-		Inner: shape.inner, Group: shape.group, Names: b.nameBuiltins(req.Script),
+		Inner: shape.inner, Group: shape.group, Apart: shape.apart, Names: b.nameBuiltins(req.Script),
 	}
 	if strings.Contains(b.flags, "e") {
 		call.Status = 0 // Under set -e nothing may fail, not even this.
@@ -109,7 +119,7 @@ func (b *bash) render(req command.Request, started time.Time) (*running, string,
 		call.Before = append(call.Before, string(call.Names)+"eval '[[ x ]]' 2>/dev/null")
 	}
 	if b.back != "" {
-		call.Before = append(call.Before, string(call.Names)+"cd -- "+ipc.Quote(b.back))
+		call.Before = append(call.Before, b.files.GoBack(call.Names, b.back))
 	}
 	from := b.dir()
 	if req.Dir != "" {
@@ -190,6 +200,7 @@ func (b *bash) wait(ctx context.Context, r *running) ending {
 			if end, ok := r.reported(); ok {
 				return end // Events are a promise of the kernel's. Believe the file.
 			}
+			_ = b.renewFiles() // As above.
 			r.clock.begin(b)
 			again := r.monitor.Look()
 			if cause := r.limits.Exceeded(r.monitor.Quiet()); cause != nil {
@@ -319,9 +330,10 @@ func (b *bash) verdict(ctx context.Context, r *running, res *command.Result) err
 			return &DeadError{Argv: b.argv(), Code: exit.Code, Signal: exit.Signal, Said: said(stderr), Reason: b.failure}
 		}
 		// The script ended bash. Its exit trap ran at bash's top level, with
-		// bash's own stdout, and belongs to this command.
+		// bash's own streams, and belongs to this command.
 		res.ExitCode = exit.Code
 		appendOutput(&res.Stdout, b.files.Printed(), r.req.Stdout)
+		appendOutput(&res.Stderr, b.withoutTraces(stderr), r.req.Stderr)
 	}
 	if res.ExitCode > 128 && res.ExitCode < 128+65 {
 		res.Receipt.Signal = syscall.Signal(res.ExitCode - 128)

@@ -35,18 +35,21 @@ const (
 	saveShare    = 20
 )
 
+// overdue reports that command followed command for too long.
+func (b *bash) overdue() bool {
+	age := time.Since(b.saved.when)
+	return age > saveAtLatest && age > saveShare*b.saved.cost
+}
+
 func newSaver(s *PersistentShell) *saver { return &saver{s: s} }
 
-// soon has the state saved after the delay, or at once if it is overdue. The
-// caller has the turn and is about to give it away.
+// soon has the state saved after the delay. The caller has the turn and is
+// about to give it away.
 func (v *saver) soon(b *bash) {
 	if b == nil || b.saved.have && b.saved.commands == b.commands {
 		return
 	}
 	delay := v.s.opts.SaveDelay
-	if age := time.Since(b.saved.when); age > saveAtLatest && age > saveShare*b.saved.cost {
-		delay = 0 // Whoever comes next waits for it, once in a while.
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
@@ -141,9 +144,10 @@ func (b *bash) setTrap(ctx context.Context) {
 var mayEnd = []string{"kill", "exec", "exit", "trap", "ulimit"}
 
 // saveFirst saves the state before a script that may end bash, when the last
-// command was too short ago for it to have been saved.
+// command was too short ago for it to have been saved, and once in a while
+// when there is no pause between commands.
 func (b *bash) saveFirst(ctx context.Context, script string) {
-	if mentions(script, mayEnd...) {
+	if b.overdue() || mentions(script, mayEnd...) {
 		b.save(ctx)
 	}
 }

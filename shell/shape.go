@@ -20,6 +20,11 @@ type shape struct {
 	// in a script (${x:?}, set -u) ends it here too. An interactive bash would
 	// give up the line, and go on with the next one.
 	group bool
+
+	// apart runs the script in a subshell, because it ends within a $( ). That
+	// is a syntax error, which corrupts the heap of bash 5.2: it would crash
+	// some commands later.
+	apart bool
 }
 
 // shapeOf looks at the script. Only one that is complete can be reported on
@@ -36,12 +41,13 @@ func (b *bash) shapeOf(script string) shape {
 	nounset := strings.Contains(b.flags, "u") || setsNounset.MatchString(script)
 	errexit := strings.Contains(b.flags, "e") || mentions(script, "-e", "errexit")
 	demands := strings.Contains(script, "${") && strings.Contains(script, "?")
-	if !nounset && !errexit && !demands && !strings.Contains(script, "|") {
+	substitutes := mentions(script, "$(", "<(", ">(")
+	if !nounset && !errexit && !demands && !substitutes && !strings.Contains(script, "|") {
 		return shape{}
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
 	if err != nil {
-		return shape{}
+		return shape{apart: substitutes && syntax.IsIncomplete(err)}
 	}
 	return shape{inner: true, group: groupable(script) && (nounset || demands && hasDemand(file))}
 }

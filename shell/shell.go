@@ -148,13 +148,13 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 	} else {
 		res, err = s.bash.run(ctx, req)
 		if errors.Is(err, errNotRun) {
-			if restart = s.replace(restart); restart.Err == nil {
+			if restart = s.replace("bash ended while it was idle", restart); restart.Err == nil {
 				res, err = s.bash.run(ctx, req)
 			}
 		}
 	}
 	if s.bash != nil && s.bash.dead() {
-		restart = s.replace(restart)
+		restart = s.replace("the command ended bash", restart)
 	}
 	res.Restart = restart
 	s.setDir(&res)

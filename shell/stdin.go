@@ -3,9 +3,9 @@ package shell
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/limpet-sh/limpet/command"
@@ -25,7 +25,6 @@ func (s *PersistentShell) doStdin(ctx context.Context, req command.Request) (com
 	} else if !filepath.IsAbs(req.Dir) {
 		req.Dir = filepath.Join(s.bash.dir(), req.Dir)
 	}
-	req.Env = slices.Concat(env, req.Env)
 	req.Timeout = limits.Pick(req.Timeout, s.opts.Timeout)
 	req.IdleTimeout = limits.Pick(req.IdleTimeout, s.opts.IdleTimeout)
 	if s.runner == nil {
@@ -34,7 +33,7 @@ func (s *PersistentShell) doStdin(ctx context.Context, req command.Request) (com
 			OutputLimit: s.opts.OutputLimit, Ladder: s.opts.Ladder,
 		})
 	}
-	return s.runner.Do(ctx, req)
+	return s.runner.DoWithEnv(ctx, env, req)
 }
 
 // environ asks bash for what it exports, byte for byte. "env -0" is the one
@@ -42,13 +41,16 @@ func (s *PersistentShell) doStdin(ctx context.Context, req command.Request) (com
 func (b *bash) environ(ctx context.Context) ([]string, error) {
 	const longest = 16 << 20 // Linux allows no environment that large.
 	flags := b.flags
-	res, err := b.runInternal(ctx, "(\\builtin exec /usr/bin/env -0)", longest)
+	res, err := b.runInternal(ctx, "("+string(b.names)+"exec /usr/bin/env -0)", longest)
 	b.flags = flags
 	if err != nil {
 		return nil, fmt.Errorf("shell: reading the shell's environment: %w", err)
 	}
 	if res.ExitCode != 0 {
 		return nil, fmt.Errorf("shell: reading the shell's environment with /usr/bin/env -0: %w", res.Err())
+	}
+	if res.Stdout.Total == 0 {
+		return nil, errNoEnviron // LIMPET_SESSION, at least, is always there.
 	}
 	var env []string
 	for entry := range bytes.SplitSeq(res.Stdout.Bytes(), []byte{0}) {
@@ -69,3 +71,5 @@ func (b *bash) runInternal(ctx context.Context, script string, limit int64) (com
 	b.opts, b.status = opts, status
 	return res, err
 }
+
+var errNoEnviron = errors.New("shell: reading the shell's environment: /usr/bin/env -0 printed nothing; is there a function named builtin?")

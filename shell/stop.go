@@ -1,7 +1,7 @@
 package shell
 
 import (
-	"errors"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,6 +36,12 @@ func (t *target) Members() []proc.Stat {
 		}
 	}
 	return members
+}
+
+// Traps errs on the side of yes: from outside, a trap cannot be told from bash's
+// own handler.
+func (t *target) Traps() bool {
+	return strings.Contains(t.r.req.Script, "trap") || t.b.saved.state.IntTrap
 }
 
 func (t *target) SignalShell(sig syscall.Signal) {
@@ -106,10 +112,6 @@ func (m *muteness) noticed() bool {
 	if now.Sub(m.since) < muteAfter {
 		return false
 	}
-	m.b.failure = errMute.Error()
-	_ = m.b.conn.Signal(syscall.SIGKILL) // Done is what is waited for.
-	<-m.b.conn.Done()
+	m.b.giveUp("went back to its prompt without a report")
 	return true
 }
-
-var errMute = errors.New("went back to its prompt without a report")

@@ -44,6 +44,10 @@ type Conn interface {
 	// Write writes to the process' stdin.
 	io.Writer
 
+	// Unread returns how much of what was written the process has not read;
+	// 0 where that is not known. It may be asked after the process has ended.
+	Unread() int
+
 	// CloseStdin lets the process read end-of-file. It is safe to call twice.
 	CloseStdin() error
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/limpet-sh/limpet/shell"
 )
 
 // usageError says that the command line makes no sense. Nothing ran.
@@ -55,10 +57,20 @@ func explain(err error) string {
 		return ""
 	}
 	var lines []string
-	for line := range strings.Lines(flagNames.Replace(err.Error())) {
+	for line := range strings.Lines(flagNames.Replace(err.Error()) + remedy(err)) {
 		lines = append(lines, strings.TrimSpace(line))
 	}
 	return strings.Join(lines, "; ")
+}
+
+// remedy adds what to do about a bash that ended, or was none, before it could
+// run anything; the library does not know what was meant.
+func remedy(err error) string {
+	e, ok := errors.AsType[*shell.StartError](err)
+	if !ok || e.Code < 0 && e.Signal == 0 && !errors.Is(err, syscall.ENOEXEC) {
+		return ""
+	}
+	return "; --bash wants a bash, 4.4 or newer, and a file for --init must not end it"
 }
 
 // errNoInput is why nothing is read from a terminal.

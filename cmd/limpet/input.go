@@ -16,10 +16,10 @@ import (
 // beside it, at the very end.
 type lineReader interface {
 	// read asks for a line, which comes without its newline. It returns
-	// errAborted for a Ctrl-C that was read as a key, and io.EOF at the end.
+	// errAborted for a Ctrl-C that was a key to it, and io.EOF at the end.
 	read(prompt string) (string, error)
 
-	// ask shows the prompt again, to a read that is under way.
+	// ask shows a prompt again, or another one, to a read that is under way.
 	ask(prompt string)
 
 	// close gives the terminal back as it was found.

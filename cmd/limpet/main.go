@@ -50,6 +50,7 @@ hangs is stopped without losing them, and a bash that ends is brought back.`,
 		return &usageError{command: cmd.CommandPath(), err: err}
 	})
 	root.SuggestionsMinimumDistance = 2
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(runCommand(), replCommand(), versionCommand(), exitCodesTopic())
 	return root
 }

@@ -48,15 +48,13 @@ Commands read nothing from the terminal: they have no standard input.`,
 const greeting = "limpet: bash that stays. Ctrl-C stops a command, Ctrl-D or exit leaves."
 
 func runREPL(opts *shell.Options, mergeStderr bool) error {
-	signals := make(chan os.Signal, 1)
-	sh, err := startForREPL(opts)
+	// With room for each: a Ctrl-C must not get lost behind a Ctrl-\.
+	signals := make(chan os.Signal, len(stopSignals))
+	sh, err := startForREPL(opts, signals)
 	if err != nil {
 		return err
 	}
 	defer sh.Close() // It cannot fail.
-	// SIGQUIT would kill limpet in the middle of things, with the terminal in
-	// a state of its own; an interactive bash ignores it too.
-	catch(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	r := repl{
 		sh: sh, signals: signals, console: newConsole(), lines: newLineReader(),
 		home: homeOf(opts.Env), mergeStderr: mergeStderr,
@@ -66,15 +64,17 @@ func runREPL(opts *shell.Options, mergeStderr bool) error {
 	return r.loop()
 }
 
-// startForREPL starts the shell. Until it is there, Ctrl-C ends limpet.
-func startForREPL(opts *shell.Options) (*shell.PersistentShell, error) {
+// startForREPL starts the shell. Until it is there, a signal ends limpet; after
+// that they all go to signals, without a moment in between when one would kill.
+func startForREPL(opts *shell.Options, signals chan<- os.Signal) (*shell.PersistentShell, error) {
 	ctx, stop := untilSignal(context.Background())
-	defer stop()
 	sh, err := shell.Start(ctx, opts)
-	if err != nil {
-		return nil, errors.Join(gotSignal(ctx), err)
+	catch(signals, stopSignals...)
+	stop()
+	if err == nil && gotSignal(ctx) != nil {
+		sh.Close() // It cannot fail.
 	}
-	return sh, nil
+	return sh, errors.Join(gotSignal(ctx), err)
 }
 
 // repl reads, runs and tells, until somebody wants to leave.
@@ -86,7 +86,8 @@ type repl struct {
 	home        string
 	mergeStderr bool
 
-	status int // the exit code of the last command
+	status  int          // the exit code of the last command
+	reading <-chan reply // the read that is under way; nil if there is none
 }
 
 // loop returns the code to leave with as an error.
@@ -97,6 +98,7 @@ func (r *repl) loop() error {
 			return exit(r.status)
 		}
 		if err != nil {
+			fmt.Fprintln(os.Stderr) // The cursor is behind a prompt.
 			return err
 		}
 		if strings.TrimSpace(statement) == "" {
@@ -136,27 +138,36 @@ func (r *repl) statement() (string, error) {
 	}
 }
 
-// line reads one line. The goroutine that waits for it is left behind when
-// limpet is told to stop: nothing but the end of the program frees it.
+// reply is what a read came back with.
+type reply struct {
+	line string
+	err  error
+}
+
+// line reads one line. A signal does not wait for it: it returns at once, and
+// the read that is under way becomes that of the next call. At the end of
+// limpet it is left behind: nothing but the end of the program frees it.
 func (r *repl) line(ask string) (string, error) {
-	type reply struct {
-		line string
-		err  error
+	if r.reading != nil {
+		r.lines.ask(ask)
+	} else {
+		replies := make(chan reply, 1)
+		r.reading = replies
+		go func() {
+			line, err := r.lines.read(ask)
+			replies <- reply{line, err}
+		}()
 	}
-	replies := make(chan reply, 1)
-	go func() {
-		line, err := r.lines.read(ask)
-		replies <- reply{line, err}
-	}()
 	for {
 		select {
-		case got := <-replies:
+		case got := <-r.reading:
+			r.reading = nil
 			return got.line, got.err
 		case sig := <-r.signals:
 			switch sig {
-			case syscall.SIGQUIT:
+			case syscall.SIGQUIT: // As in an interactive bash.
 			case syscall.SIGINT:
-				r.lines.ask(ask)
+				return "", errAborted
 			default:
 				return "", &signalError{sig.(syscall.Signal)}
 			}
@@ -204,7 +215,7 @@ func (r *repl) do(statement string) (res command.Result, err error, told error) 
 		case <-done:
 			return res, err, told
 		case sig := <-r.signals:
-			if sig == syscall.SIGQUIT {
+			if sig == syscall.SIGQUIT { // As in an interactive bash.
 				continue
 			}
 			stop := &signalError{sig.(syscall.Signal)}

@@ -8,6 +8,10 @@ import (
 	"syscall"
 )
 
+// stopSignals are the signals that stop a command or limpet. SIGQUIT is one of
+// them because Go would answer it with a page of goroutines and exit code 2.
+var stopSignals = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
+
 // catch sends the signals to c, but for those that whoever started limpet had
 // switched off: nohup means it, and a shell's "&" too.
 func catch(c chan<- os.Signal, signals ...os.Signal) {
@@ -25,7 +29,7 @@ func catch(c chan<- os.Signal, signals ...os.Signal) {
 func untilSignal(parent context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
-	catch(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	catch(signals, stopSignals...)
 	go func() {
 		defer close(done)
 		select {

@@ -5,6 +5,7 @@
 #	+ENTRY	processes that have ENTRY in their environment belong to a session
 #	-ENTRY	that session was closed in good order
 #	dDIR	a directory of the program
+#	q	nothing is left to guard
 #
 # The end of the pipe means that the program is gone, however it went. Then
 # the guard ends what carries an entry, and removes the directories.
@@ -22,6 +23,7 @@ while IFS= read -r line; do
 		done
 		;;
 	d*) dirs+=("${line#d}") ;;
+	q) exit 0 ;;
 	esac
 done
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 //go:embed guard.bash
@@ -69,24 +70,40 @@ func Forget(entry string) {
 		return
 	}
 	delete(entries, entry)
-	_ = tell("-" + entry + "\n") // A dead guard has nothing to forget.
-	if len(entries) == 0 {
-		clear(dirs)
-		stop()
+	if len(entries) > 0 {
+		_ = tell("-" + entry + "\n") // A dead guard has nothing to forget.
+		return
 	}
+	// The directories are another's to remove: a session that is just about
+	// to start may use them.
+	clear(dirs)
+	stop()
 }
 
-// stop ends the guard and waits for it. The caller holds mu.
+// stopGrace is how long a guard may take to end: it has nothing left to do.
+const stopGrace = time.Second
+
+// stop ends the guard, which then does nothing more, and waits for it. The
+// caller holds mu.
 func stop() {
 	if cmd == nil {
 		return
 	}
-	_ = pipe.Close() // Everything was told.
-	_ = cmd.Wait()   // How it ended changes nothing.
+	_ = tell("q\n")  // A dead guard need not be told.
+	_ = pipe.Close() // As above.
+	process := cmd.Process
+	kill := time.AfterFunc(stopGrace, func() { _ = process.Kill() }) // It may have ended by now.
+	_ = cmd.Wait()                                                   // How it ended changes nothing.
+	kill.Stop()
 	pipe, cmd = nil, nil
 }
 
+// start starts the guard with the bash of the PATH, since the session's may be a
+// wrapper that does who knows what, or with that one if there is no other.
 func start(bash string) error {
+	if path, err := exec.LookPath("bash"); err == nil {
+		bash = path
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err

@@ -63,6 +63,16 @@ func parseStat(b []byte) (Stat, error) {
 	}, nil
 }
 
+// Now returns the present moment as a start time would have it: in clock ticks
+// after boot, suspended time included.
+func Now() uint64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0
+	}
+	return uint64(time.Duration(ts.Nano()) / clockTick)
+}
+
 // List reads the stat of every process there is. One that ends meanwhile is
 // left out.
 func List() ([]Stat, error) {

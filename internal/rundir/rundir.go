@@ -48,6 +48,9 @@ func Acquire(base, name string) (*Program, error) {
 	mu.Lock()
 	defer mu.Unlock()
 	if p := programs[base]; p != nil {
+		if err := p.ensure(); err != nil {
+			return nil, err
+		}
 		p.refs++
 		return p, nil
 	}
@@ -94,6 +97,33 @@ func lockNew(parent, name string) (*Program, error) {
 	}
 	return nil, err
 }
+
+// Ensure makes the directory, and its lock, anew if somebody deleted them.
+func (p *Program) Ensure() error {
+	mu.Lock()
+	defer mu.Unlock()
+	return p.ensure()
+}
+
+func (p *Program) ensure() error {
+	if exists(p.lock.Path()) {
+		return nil
+	}
+	if _, err := private(p.base); err != nil {
+		return err
+	}
+	if err := os.Mkdir(p.Path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	_ = p.lock.Close() // It locks a file that nobody finds any more.
+	p.lock = flock.New(filepath.Join(p.Path, "lock"), flock.SetPermissions(0o600))
+	if ok, err := p.lock.TryLock(); err != nil || !ok {
+		return fmt.Errorf("rundir: locking %q again: %w", p.lock.Path(), errors.Join(err, errLocked))
+	}
+	return nil
+}
+
+var errLocked = errors.New("it is locked, or cannot be")
 
 // Release gives the directory back. The last one removes it.
 func (p *Program) Release() {

@@ -103,6 +103,13 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.stdin.Write(p)
 }
 
+func (c *conn) Unread() int {
+	if c.stdin == nil {
+		return 0
+	}
+	return unread(c.stdin)
+}
+
 func (c *conn) CloseStdin() error {
 	if c.stdin == nil {
 		return nil

@@ -1,0 +1,137 @@
+package limpet_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/limpet-sh/limpet"
+
+// pkg is what go list says of a package.
+type pkg struct {
+	ImportPath, Dir                  string
+	GoFiles, IgnoredGoFiles, Imports []string
+}
+
+func (p pkg) name() string { return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/") }
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json", "./...").Output()
+	require.NoError(t, err)
+	var all []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		err := dec.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all = append(all, p)
+	}
+}
+
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+// within reports whether the path is one of the given, or below one.
+func within(path string, of ...string) bool {
+	return slices.ContainsFunc(of, func(one string) bool {
+		return path == one || strings.HasPrefix(path, one+"/")
+	})
+}
+
+func ours(names ...string) []string {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = module + "/" + name
+	}
+	return paths
+}
+
+func TestImportsPointDownOnly(t *testing.T) {
+	rules := []struct {
+		pkg    string   // and what is below it; empty: every package
+		except []string // packages below it
+		only   []string // besides the standard library and its own; nil: anything that is not in never
+		never  []string
+		reason string
+	}{
+		{pkg: "command", only: []string{},
+			reason: "everybody shares these types: whoever imports them must get nothing else"},
+		{pkg: "ipc", only: append(ours("command", "internal"), "github.com/fsnotify/fsnotify", "mvdan.cc/sh/v3", "golang.org/x/sys"),
+			reason: "the file protocol knows neither shells nor transports, so that both can be changed"},
+		{pkg: "interrupt", never: ours("shell", "oneshot", "ipc", "transport", "session", "jobs"),
+			reason: "it stops whatever is a Target: those who run commands depend on it"},
+		{pkg: "transport", except: []string{"transport/transporttest"}, never: ours("shell", "oneshot", "session", "ipc"),
+			reason: "a transport starts a process and knows nothing of what is spoken to it; its conformance suite may try it with a shell"},
+		{pkg: "shell", never: ours("sandbox", "approval", "session", "jobs", "mcpserver"),
+			reason: "a policy enters as a func, a sandbox as a wrapped Transport: a shell must not choose them"},
+		{pkg: "oneshot", never: ours("shell", "sandbox", "approval", "session", "jobs", "mcpserver"),
+			reason: "the shell is built on it, and policies enter from above"},
+		{pkg: "internal", except: []string{"internal/conformance", "internal/testenv"}, never: ours("shell", "oneshot", "ipc", "transport", "sandbox", "session"),
+			reason: "small parts are used by the packages above them"},
+		{except: []string{"cmd"}, never: ours("cmd"),
+			reason: "a program is the end of the line"},
+	}
+	for _, p := range packages(t) {
+		name := p.name()
+		for _, rule := range rules {
+			if rule.pkg != "" && !within(name, rule.pkg) || within(name, rule.except...) {
+				continue
+			}
+			for _, path := range p.Imports {
+				if standard(path) {
+					continue
+				}
+				allowed := rule.only == nil || within(path, module+"/"+rule.pkg) || within(path, rule.only...)
+				assert.True(t, allowed && !within(path, rule.never...), "%s imports %s: %s", name, path, rule.reason)
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
+	for _, p := range packages(t) {
+		if len(p.GoFiles) == 0 {
+			continue // Tests alone.
+		}
+		var commented []string
+		for _, file := range slices.Concat(p.GoFiles, p.IgnoredGoFiles) {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.PackageClauseOnly|parser.ParseComments)
+			require.NoError(t, err)
+			if f.Doc.Text() != "" {
+				commented = append(commented, file)
+			}
+		}
+		assert.Len(t, commented, 1, "%s: %v", p.ImportPath, commented)
+	}
+}
+
+// longestFile is in lines. A file that is longer tells more than one story.
+const longestFile = 450
+
+func TestNoFileIsTooLong(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, file := range slices.Concat(p.GoFiles, p.IgnoredGoFiles) {
+			b, err := os.ReadFile(filepath.Join(p.Dir, file))
+			require.NoError(t, err)
+			assert.LessOrEqual(t, bytes.Count(b, []byte("\n")), longestFile, "%s/%s", p.name(), file)
+		}
+	}
+}

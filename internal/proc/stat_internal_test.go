@@ -1,0 +1,34 @@
+//go:build linux
+
+package proc
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const rest = " 10 20 30 0 -1 4194304 100 0 0 0 5 6 7 8 20 0 1 0 98765 1000 100 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 9"
+
+func TestParseStatCountsFromTheLastParenthesis(t *testing.T) {
+	for _, comm := range []string{"bash", "a b", "a) R 1 2 3 (b", ")", "(", "", "((x))", "a\nb"} {
+		st, err := parseStat([]byte("42 (" + comm + ") S" + rest + "\n"))
+		require.NoError(t, err, comm)
+		assert.Equal(t, Stat{PID: 42, PPID: 10, PGID: 20, SID: 30, State: 'S', Start: 98765,
+			User: 50 * time.Millisecond, System: 60 * time.Millisecond,
+			ChildUser: 70 * time.Millisecond, ChildSystem: 80 * time.Millisecond}, st, comm)
+	}
+	st, err := parseStat([]byte("42 (x) Z" + rest))
+	require.NoError(t, err)
+	assert.True(t, st.Zombie())
+	assert.EqualValues(t, 9, st.Ended)
+}
+
+func TestParseStatRefusesWhatIsNoStatLine(t *testing.T) {
+	for _, text := range []string{"", "42", "42 (x", "42 (x)", "42 (x) S 1 2", "42 (x) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 x"} {
+		_, err := parseStat([]byte(text))
+		assert.ErrorContains(t, err, "proc: ", "%q", text)
+	}
+}

@@ -1,0 +1,41 @@
+// Package testenv is what tests of running shells share: waiting for events,
+// and counting what a program has open, what it runs and what it left behind.
+package testenv
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Patience is how long an event may take. It bounds hangs and asserts no
+// speed: the machines that run the tests are shared.
+const Patience = 30 * time.Second
+
+// pause between two looks.
+const pause = 2 * time.Millisecond
+
+// Await waits until the condition holds, and fails the test when it does not
+// come to hold. It must be called by the test's goroutine.
+func Await(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(pause) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v in vain for %s", Patience, what)
+		}
+	}
+}
+
+// AwaitFile waits until a script has written a line to the file, and returns
+// what is in it without the last newline.
+func AwaitFile(t testing.TB, path string) string {
+	t.Helper()
+	var text string
+	Await(t, path, func() bool {
+		b, _ := os.ReadFile(path) // Not there yet is what we wait out.
+		text = string(b)
+		return strings.HasSuffix(text, "\n")
+	})
+	return strings.TrimSuffix(text, "\n")
+}

@@ -1,0 +1,28 @@
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Main runs a package's tests and then fails if they left goroutines or child
+// processes behind:
+//
+//	func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+func Main(m *testing.M) (code int) {
+	if code = m.Run(); code != 0 {
+		return code // What failed may well have left something.
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, "leaked goroutines:", err)
+		code = 1
+	}
+	if left := Children(); len(left) > 0 {
+		fmt.Fprintln(os.Stderr, "leaked processes:", Describe(left))
+		code = 1
+	}
+	return code
+}

@@ -1,0 +1,83 @@
+package testenv
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/limpet-sh/limpet/internal/proc"
+)
+
+// NeedProc skips a test that has its facts from /proc where there is none.
+func NeedProc(t testing.TB) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+}
+
+// FDs counts the descriptors that this program has open.
+func FDs(t testing.TB) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries) - 1 // One was the directory's own.
+}
+
+// Children returns the processes, living and zombie, that this program is the
+// parent of.
+func Children() []proc.Stat {
+	var children []proc.Stat
+	all, _ := proc.List() // Without /proc nobody is found.
+	for _, st := range all {
+		if st.PPID == os.Getpid() {
+			children = append(children, st)
+		}
+	}
+	return children
+}
+
+// Zombies counts the children that ended and were not waited for.
+func Zombies() int {
+	n := 0
+	for _, st := range Children() {
+		if st.Zombie() {
+			n++
+		}
+	}
+	return n
+}
+
+// Marked returns the living processes that carry the environment entry
+// "NAME=value", wherever they went.
+func Marked(entry string) []proc.Stat {
+	var marked []proc.Stat
+	if _, value, _ := strings.Cut(entry, "="); value == "" {
+		return nil // Whoever signals these must not reach everybody.
+	}
+	all, _ := proc.List() // As above.
+	for _, st := range all {
+		if !st.Zombie() && proc.HasEnv(st.PID, entry) {
+			marked = append(marked, st)
+		}
+	}
+	return marked
+}
+
+// Describe names processes, for a failed test.
+func Describe(list []proc.Stat) string {
+	var names []string
+	for _, st := range list {
+		names = append(names, proc.Command(st.PID))
+	}
+	return strings.Join(names, "; ")
+}
+
+// Alive reports whether the process runs: a zombie does not.
+func Alive(pid int) bool {
+	st, err := proc.Read(pid)
+	return err == nil && !st.Zombie()
+}

@@ -1,0 +1,176 @@
+package transporttest
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/transport"
+)
+
+// suite is what a check runs over.
+type suite struct {
+	transport transport.Transport
+	poll      time.Duration // not 0: without file events
+}
+
+// hang bounds every call: whatever reaches it hangs.
+const hang = 60 * time.Second
+
+// sh is a shell in a fresh directory whose calls must not hang.
+type sh struct {
+	*shell.PersistentShell
+	t    *testing.T
+	dir  string
+	mark string // what its processes have in their environment
+}
+
+// start starts a shell that is closed with the test.
+func (s suite) start(t *testing.T, edit ...func(*shell.Options)) *sh {
+	t.Helper()
+	opts := &shell.Options{Dir: testenv.TempDir(t), Transport: s.transport, Poll: s.poll}
+	for _, e := range edit {
+		e(opts)
+	}
+	p, err := shell.Start(t.Context(), opts)
+	require.NoError(t, err)
+	x := &sh{PersistentShell: p, t: t, dir: opts.Dir}
+	t.Cleanup(func() {
+		assert.NoError(t, p.Close())
+		left := testenv.Marked(x.mark)
+		assert.Empty(t, left, "processes that outlived Close: %s", testenv.Describe(left))
+	})
+	x.mark = ipc.SessionVar + "=" + strings.TrimSpace(x.run("echo $"+ipc.SessionVar).Stdout.String())
+	return x
+}
+
+// file is a path in the shell's first directory.
+func (x *sh) file(name string) string { return filepath.Join(x.dir, name) }
+
+// do runs a request to its end, whichever that is.
+func (x *sh) do(req command.Request) (command.Result, error) {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	defer cancel()
+	res, err := x.Do(ctx, req)
+	require.NoError(x.t, ctx.Err(), "hangs: %.200s", req.Script)
+	return res, err
+}
+
+// run runs a script that must not be stopped.
+func (x *sh) run(script string) command.Result {
+	x.t.Helper()
+	res, err := x.do(command.Request{Script: script})
+	require.NoError(x.t, err, "%.200s", script)
+	return res
+}
+
+// want runs a script that must succeed and print stdout and nothing else.
+func (x *sh) want(stdout, script string) {
+	x.t.Helper()
+	res := x.run(script)
+	assert.Equal(x.t, stdout, res.Stdout.String(), script)
+	assert.Empty(x.t, res.Stderr.String(), script)
+	assert.Zero(x.t, res.ExitCode, script)
+}
+
+// stopped runs a request that must be stopped because of cause.
+func (x *sh) stopped(cause error, req command.Request) (command.Result, *shell.InterruptError) {
+	x.t.Helper()
+	res, err := x.do(req)
+	return res, x.interruption(cause, err, res)
+}
+
+func (x *sh) interruption(cause, err error, res command.Result) *shell.InterruptError {
+	x.t.Helper()
+	require.ErrorIs(x.t, err, cause, "exit code %d, stderr %q", res.ExitCode, res.Stderr.String())
+	var stop *shell.InterruptError
+	require.ErrorAs(x.t, err, &stop)
+	assert.Empty(x.t, stop.Outcome.Left, "lived through it all")
+	assert.Equal(x.t, res.Restart == nil, stop.Outcome.ShellSurvived, "Restart and Outcome disagree: %v, %v", res.Restart, stop.Outcome)
+	return stop
+}
+
+// interruptAt runs a script until it has written a line to the file event, and
+// interrupts it then.
+func (x *sh) interruptAt(event, script string) (command.Result, *shell.InterruptError) {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	defer cancel()
+	var res command.Result
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		res, err = x.Run(ctx, script)
+	}()
+	testenv.AwaitFile(x.t, x.file(event))
+	x.settled()
+	require.NoError(x.t, x.Interrupt())
+	<-done
+	require.NoError(x.t, ctx.Err(), "hangs: %.200s", script)
+	return res, x.interruption(shell.ErrInterrupted, err, res)
+}
+
+// settled waits until the session starts no more processes: the event may have
+// come before the script had started all of them.
+func (x *sh) settled() {
+	x.t.Helper()
+	const looks = 5
+	last, same := "", 0
+	testenv.Await(x.t, "the script to have started all it starts", func() bool {
+		now := testenv.Describe(testenv.Marked(x.mark))
+		if same++; now != last {
+			last, same = now, 0
+		}
+		return same >= looks
+	})
+}
+
+// setState gives the shell what wantState finds again.
+func (x *sh) setState() {
+	x.t.Helper()
+	x.want("", `v='a b'; export e=exported; arr=(1 "2 3"); fun() { echo "fun $1"; }; mkdir -p sub; cd sub; umask 027`)
+}
+
+// wantState checks that the state of an earlier command is still there.
+func (x *sh) wantState() {
+	x.t.Helper()
+	x.want("a b|exported|2 3|fun x|"+x.file("sub")+"|0027|",
+		`printf '%s|' "$v" "$(/bin/sh -c 'echo $e')" "${arr[1]}" "$(fun x)" "$PWD" "$(umask)"`)
+	assert.Equal(x.t, x.file("sub"), x.Dir())
+}
+
+// pid returns bash's pid.
+func (x *sh) pid() int {
+	x.t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(x.run("echo $$").Stdout.String()))
+	require.NoError(x.t, err)
+	return pid
+}
+
+// wantOnly checks that of the session nobody but bash and n jobs live.
+func (x *sh) wantOnly(n int) {
+	x.t.Helper()
+	left := testenv.Marked(x.mark)
+	assert.Len(x.t, left, n+1, "bash and %d jobs, not: %s", n, testenv.Describe(left))
+}
+
+// need skips the test where a program is missing.
+func need(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("skipped: there is no %s here", program)
+	}
+}

@@ -1,0 +1,114 @@
+// Package transporttest is the conformance suite of transports: what a shell
+// promises its callers, checked with a real bash, real programs and real
+// kills, over any [transport.Transport].
+//
+//	func TestConformance(t *testing.T) {
+//		transporttest.Run(t, func(*testing.T) transport.Transport { return local.Transport{} })
+//	}
+//
+// A promise has a number, a name and a check: see promises. The numbers are
+// those of the project's list of promises, and stay.
+//
+// Nothing here is decided by a short time. Where a check waits, it waits for an
+// event with a bound that only a hang reaches; where a promise is about speed,
+// the bound is generous and the true number is logged.
+package transporttest
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/limpet-sh/limpet/transport"
+)
+
+// promise is one row of the suite.
+type promise struct {
+	number int
+	name   string
+	check  func(*testing.T, suite)
+
+	// alone keeps other checks from running beside this one: it counts what
+	// the whole program has, or changes the program's environment.
+	alone bool
+
+	// polled runs the check once more without file events: see promise 40.
+	polled bool
+}
+
+var promises = []promise{
+	{number: 1, name: "BackgroundChildDoesNotHoldTheCall", check: backgroundChild, polled: true},
+	{number: 2, name: "SilentHolderOfTheOutputDoesNotHoldTheCall", check: silentHolder, polled: true},
+	{number: 3, name: "NoFixedWaits", check: noFixedWaits, alone: true},
+	{number: 4, name: "FastExitsKeepStderrAndStatus", check: fastExits},
+	{number: 5, name: "OutputNeitherForgesNorEatsTheStatus", check: forgedStatus, polled: true},
+	{number: 6, name: "UnclosedQuoteIsStatusTwo", check: unclosedQuote, polled: true},
+	{number: 7, name: "BusyLoopTimesOutAndTheStateStays", check: busyLoop, polled: true},
+	{number: 7, name: "BashSurvivesAStopAtAnyMoment", check: anyMoment},
+	{number: 8, name: "StoppedScriptNeverRunsItsNextCommand", check: noNextCommand},
+	{number: 9, name: "TimeoutEndsTheWholeTree", check: wholeTree, polled: true},
+	{number: 10, name: "StubbornMembersAreKilled", check: stubbornMembers},
+	{number: 11, name: "TimeoutReturnsThePartialOutput", check: partialOutput, polled: true},
+	{number: 12, name: "JobsOfEarlierCommandsSurviveATimeout", check: earlierJobs, polled: true},
+	{number: 13, name: "CancelEndsTheCommandAtOnce", check: cancelled, polled: true},
+	{number: 14, name: "IdleTimeoutIsNotTheTotalOne", check: idleTimeout, polled: true},
+	{number: 15, name: "PkillByAWordOfTheCommandSparesTheShell", check: pkill},
+	{number: 16, name: "StatePersists", check: statePersists, polled: true},
+	{number: 17, name: "ExitIsItsStatusAndKeepsTheState", check: exitKeepsState, polled: true},
+	{number: 18, name: "OptionsAndFunctionsCannotBreakTheProtocol", check: hostileOptions},
+	{number: 19, name: "KilledBashComesBack", check: killedBash, polled: true},
+	{number: 19, name: "BashKilledWhileBusyComesBack", check: killedWhenBusy},
+	{number: 20, name: "DeletedDirectoryDoesNotBrickTheSession", check: deletedDir},
+	{number: 21, name: "ParallelCallersNeverMixResults", check: parallelCallers},
+	{number: 22, name: "ReadersOfStdinGetEndOfFile", check: endOfFile, polled: true},
+	{number: 24, name: "NoPagerAndNoEditorOpens", check: noPager},
+	{number: 25, name: "LongScriptRunsByteForByte", check: longScript, polled: true},
+	{number: 26, name: "StartIsBounded", check: boundedStart},
+	{number: 26, name: "StartIsSafeInTheBackgroundOfATerminal", check: backgroundOfTerminal},
+	{number: 27, name: "StreamsComeApartAndMergeInOrder", check: streams, polled: true},
+	{number: 28, name: "EndlessOutputIsBounded", check: endlessOutput, alone: true},
+	{number: 29, name: "GrepOverTheCapturesCannotFeedOnItself", check: grepCaptures, alone: true},
+	{number: 30, name: "LongOutputHasHeadTailAndPages", check: longOutput},
+	{number: 31, name: "UTF8IsWholeAtTheCuts", check: wholeRunes},
+	{number: 36, name: "DescriptorsAndProcessesStayFlat", check: flat, alone: true},
+	{number: 36, name: "DieWithParentLeavesNoOrphans", check: killedProgram},
+	{number: 38, name: "FilesArePrivateAndRemovedAtClose", check: privateFiles},
+	{number: 38, name: "LeftoversOfACrashAreSwept", check: sweptAtStart},
+	{number: 38, name: "SecretsAreInNeitherArgvNorEnvironment", check: secrets, alone: true},
+}
+
+// pollInterval is that of the checks without file events.
+const pollInterval = time.Millisecond
+
+// Run runs the suite over the transports that new makes. The directories of
+// the tests, below the temp directory, must look the same to what the
+// transport starts as they do here.
+//
+// Some checks need a program of their own that they can kill: they run the
+// test binary again, as far as this call. Run it in a test that does nothing
+// before it, and not in parallel with others: some checks count.
+func Run(t *testing.T, new func(t *testing.T) transport.Transport) {
+	if role := os.Getenv(roleVar); role != "" {
+		play(t, role, suite{transport: new(t)})
+		return
+	}
+	for _, p := range promises {
+		t.Run(p.name, func(t *testing.T) { p.run(t, suite{transport: new(t)}) })
+	}
+	// 40. Works by polling where inotify is missing.
+	t.Run("WorksByPolling", func(t *testing.T) {
+		for _, p := range promises {
+			if p.polled {
+				t.Run(p.name, func(t *testing.T) { p.run(t, suite{transport: new(t), poll: pollInterval}) })
+			}
+		}
+	})
+}
+
+func (p promise) run(t *testing.T, s suite) {
+	if !p.alone {
+		t.Parallel()
+	}
+	t.Logf("promise %d", p.number)
+	p.check(t, s)
+}
