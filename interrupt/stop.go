@@ -34,6 +34,11 @@ type Target interface {
 // ones may have been started while old ones were signalled.
 const lookAgain = 10 * time.Millisecond
 
+// again is when bash gets another SIGINT, if it waits for nobody and has not come
+// back. Not too soon: one that hits it while it reads its next line costs it
+// half of that line.
+const again = 100 * time.Millisecond
+
 // leave is the signal at which bash ends in good order: between two commands,
 // and after its exit trap, which saves its state. Bash has no use for it of
 // its own, and scripts have none.
@@ -57,7 +62,7 @@ const leaveGrace = 500 * time.Millisecond
 // control) and are spared it. Once bash is back, those that the command
 // started get the next signal at once.
 func (l Ladder) Stop(t Target) Outcome {
-	s := stopping{t: t, seen: make(map[proc.ID]bool), killed: make(map[proc.ID]bool)}
+	s := stopping{t: t, seen: make(map[proc.ID]bool), killed: make(map[proc.ID]bool), handles: make(map[proc.ID]bool)}
 	s.deaf = t.Shell().PID != 0 && proc.Ignores(t.Shell().PID, syscall.SIGINT)
 	for _, step := range l.steps() {
 		if s.step(step) {
@@ -85,8 +90,10 @@ type stopping struct {
 	outcome    Outcome
 	seen       map[proc.ID]bool // in outcome.Signalled
 	killed     map[proc.ID]bool // in outcome.Killed
+	handles    map[proc.ID]bool // had a handler for the signal that it was sent
 	deaf       bool             // bash ignores SIGINT: trap '' INT
 	held       []proc.ID        // what bash waited for when it was stopped
+	released   time.Time        // when bash was last signalled and let go
 	tried      bool             // bash had its SIGINT and time to obey
 	back, dead bool
 }
@@ -113,14 +120,18 @@ func (s *stopping) step(step Step) (done bool) {
 		var next []proc.Stat
 		for _, m := range members {
 			if !sent[m.ID()] && !s.spare(m, step.Signal) {
-				sent[m.ID()] = true
+				// A subshell that bash has just forked still ignores what
+				// bash does, SIGTERM for one. It is asked again.
+				sent[m.ID()] = !proc.Ignores(m.PID, step.Signal)
 				next = append(next, m)
 			}
 		}
 		s.signal(next, step.Signal)
 		if s.waited(members) {
-			s.release()
-			s.await(lookAgain / 4)
+			if len(s.held) > 0 || time.Since(s.released) > again {
+				s.release()
+			}
+			s.await(lookAgain)
 		} else {
 			proc.WaitAny(ids(members), lookAgain)
 		}
@@ -159,8 +170,8 @@ func (s *stopping) hold(members []proc.Stat) {
 // young is the age, in clock ticks, up to which a child may not have become the
 // program that it is to run. grown is how long that is waited for.
 const (
-	young = 2
-	grown = 5 * time.Millisecond
+	young = 20
+	grown = 30 * time.Millisecond
 )
 
 // grow waits for children that bash has just forked to become what they are to
@@ -171,7 +182,7 @@ func (s *stopping) grow(members []proc.Stat) {
 		return
 	}
 	own, now := proc.Command(shell.PID), proc.Now()
-	for end := time.Now().Add(grown); time.Now().Before(end); time.Sleep(grown / 10) {
+	for end := time.Now().Add(grown); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		waiting := false
 		for _, m := range members {
 			waiting = waiting || m.PPID == shell.PID && m.Start+young >= now && proc.Command(m.PID) == own
@@ -204,11 +215,15 @@ func (s *stopping) release() {
 		if !s.seen[id] {
 			continue // It ended by itself, before it was signalled.
 		}
-		if st, err := proc.Read(id.PID); err == nil && st.ID() == id && st.Ended != syscall.SIGINT {
-			sig = leave
+		st, err := proc.Read(id.PID)
+		if err != nil || st.ID() != id || st.Ended == syscall.SIGINT {
+			continue
 		}
+		if st.Ended != 0 || s.handles[id] {
+			sig = leave
+		} // Else it ended by itself, at the moment when it was signalled.
 	}
-	s.held = nil
+	s.held, s.released = nil, time.Now()
 	s.send(sig)
 }
 
@@ -244,6 +259,7 @@ func (s *stopping) signal(members []proc.Stat, sig syscall.Signal) {
 	}
 	for _, m := range members {
 		described := describe(m) // Before the signal: afterwards it may be gone.
+		s.handles[m.ID()] = s.handles[m.ID()] || proc.Handles(m.PID, sig)
 		if err := proc.Signal(m.ID(), sig); err != nil {
 			continue
 		}

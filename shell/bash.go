@@ -42,6 +42,7 @@ type bash struct {
 	trapSet  bool   // our exit trap is in place
 	failure  string // why bash was given up
 	quick    bool   // the last command was
+	disabled bool   // builtins may have been, by enable -n
 	poisoned bool   // the next [[ may be taken for a syntax error
 	evicted  bool   // the ladder ended it, since it could not be unwound
 	lostDir  string // where it should be, but cannot
@@ -199,7 +200,8 @@ elif [[ -r ~/.profile ]]; then . ~/.profile; fi`)
 func (b *bash) exchange(ctx context.Context, id, lines string) (ipc.Record, error) {
 	b.files.Rewind()
 	if err := b.send(lines); err != nil {
-		return ipc.Record{}, err
+		<-b.conn.Done()
+		return ipc.Record{}, errEnded
 	}
 	poll := b.newPoll()
 	defer poll.stop()
@@ -224,14 +226,13 @@ func (b *bash) exchange(ctx context.Context, id, lines string) (ipc.Record, erro
 
 var errEnded = errors.New("it ended")
 
-// send writes lines to bash's stdin. Bash may be gone: that is noticed where
-// its report is awaited.
+// send writes lines to bash's stdin. It fails when bash has ended.
 func (b *bash) send(lines string) error {
 	if debug {
 		fmt.Fprintf(os.Stderr, "limpet %d < %s\n", b.id.PID, strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n         < "))
 	}
-	_, _ = b.conn.Write([]byte(lines)) // EPIPE: Done is closed, or will be.
-	return nil
+	_, err := b.conn.Write([]byte(lines))
+	return err
 }
 
 // events is nil, and so never ready, when records are polled for.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/ipc"
 )
 
 // cpuClock measures what a command costs by bash's own times and those of its
@@ -145,6 +146,26 @@ func sameDir(a, b string) bool {
 	}
 	y, err := os.Stat(b)
 	return err == nil && os.SameFile(x, y)
+}
+
+// misplaced finds, and takes out, a record at the end of the command's output.
+// It went there because the script closed the descriptors by which bash would
+// have got its own stdout back.
+func misplaced(out *command.Output, id string) (ipc.Record, bool) {
+	last := &out.Head
+	if len(out.Tail) > 0 {
+		last = &out.Tail
+	}
+	at := bytes.LastIndex(*last, []byte("\n"+id+" "))
+	if at++; at == 0 && !bytes.HasPrefix(*last, []byte(id+" ")) {
+		return ipc.Record{}, false
+	}
+	rec, ok := ipc.ParseRecord((*last)[at:], id)
+	if ok {
+		out.Total -= int64(len(*last) - at)
+		*last = (*last)[:at]
+	}
+	return rec, ok
 }
 
 // withoutTraces leaves out what set -x says of limpet's own lines.

@@ -33,22 +33,29 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	b.conn.Forget()
 	b.files.Rewind()
 	if err := b.send(lines); err != nil {
-		return nothing, err
+		<-b.conn.Done() // It cannot read any more: it is about to be.
+		b.drop(r)
+		return nothing, errNotRun
 	}
 	r.end = b.wait(ctx, r)
 	if r.end.died && r.end.cause == nil && b.conn.Unread() >= len(lines) ||
 		r.end.reported && r.end.record.Status == 1 && b.couldNotRead() {
-		_ = r.monitor.Finish(0) // Nothing was written.
-		b.shell.keeper.Keep(r.Release())
+		b.drop(r)
 		return nothing, errNotRun
 	}
 	return b.collect(ctx, r)
 }
 
+// drop gives up a command that did not run.
+func (b *bash) drop(r *running) {
+	_ = r.monitor.Finish(0) // Nothing was written.
+	b.shell.keeper.Keep(r.Release())
+}
+
 // errNotRun means that bash did not read the command, which therefore did not
 // run and can be run again: bash had ended a moment before, the eval script or
 // an output file was deleted, bash may open no more files (ulimit -n), or none
-// by that name (set -r), or has lost the builtins that it takes (enable -n).
+// by that name (set -r).
 var errNotRun = errors.New("could not read the command")
 
 // couldNotRead reports whether bash itself, rather than the command, complains
@@ -56,10 +63,6 @@ var errNotRun = errors.New("could not read the command")
 func (b *bash) couldNotRead() bool {
 	_, stderr := b.conn.Said()
 	for line := range strings.Lines(string(stderr)) {
-		if strings.Contains(line, ": builtin: ") && strings.HasSuffix(line, ": not a shell builtin\n") {
-			b.giveUp(errNotRun.Error() + ": " + said([]byte(line)))
-			return true
-		}
 		_, after, found := strings.Cut(line, b.files.Path())
 		name, _, colon := strings.Cut(after, ": ") // In a trace (set -x) none follows.
 		if found && colon && !strings.ContainsAny(name, " '") {
@@ -114,6 +117,9 @@ func (b *bash) render(req command.Request, started time.Time) (*running, string,
 		// The script is about traps: it shall find none of ours.
 		call.Before = append(call.Before, ipc.NoExitTrap)
 		b.trapSet = false
+	}
+	if b.disabled {
+		call.Before = append(call.Before, string(call.Names)+"enable eval printf read cd return")
 	}
 	if b.poisoned {
 		call.Before = append(call.Before, string(call.Names)+"eval '[[ x ]]' 2>/dev/null")
@@ -299,6 +305,7 @@ func (b *bash) settle(r *running) {
 	b.status, b.flags = rec.Status, rec.Flags
 	// After a syntax error inside of [[ ]], bash (5.2) takes the next [[ for
 	// another one, however right it is.
+	b.disabled = strings.Contains(r.req.Script, "enable")
 	b.poisoned = rec.Status != 0 && strings.Contains(r.req.Script, "[[")
 	before := b.pwd
 	b.pwd = b.trueDir(rec.Dir)
@@ -332,6 +339,9 @@ func (b *bash) verdict(ctx context.Context, r *running, res *command.Result) err
 		// The script ended bash. Its exit trap ran at bash's top level, with
 		// bash's own streams, and belongs to this command.
 		res.ExitCode = exit.Code
+		if rec, ok := misplaced(&res.Stdout, r.call.ID); ok {
+			res.ExitCode = rec.Status
+		}
 		appendOutput(&res.Stdout, b.files.Printed(), r.req.Stdout)
 		appendOutput(&res.Stderr, b.withoutTraces(stderr), r.req.Stderr)
 	}

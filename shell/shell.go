@@ -76,6 +76,7 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	// nothing yet ends with its stdin anyway.
 	go s.watchOver()
 	if err != nil {
+		s.endProcesses() // What the init files started, say.
 		<-s.guarded
 		s.release()
 		return nil, err

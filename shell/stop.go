@@ -59,7 +59,7 @@ func (t *target) SignalShell(sig syscall.Signal) {
 func (t *target) Back(wait time.Duration) (back, dead bool) {
 	if !t.nudged {
 		t.nudged = true
-		_ = t.b.send(t.r.ClosingLine())
+		_ = t.b.send(t.r.ClosingLine()) // It fails if bash has ended, which is seen below.
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

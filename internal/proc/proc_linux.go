@@ -135,12 +135,18 @@ func Command(pid int) string {
 }
 
 // Ignores reports whether the process ignores the signal.
-func Ignores(pid int, sig syscall.Signal) bool {
+func Ignores(pid int, sig syscall.Signal) bool { return inMask(pid, "SigIgn", sig) }
+
+// Handles reports whether the process has a handler for the signal.
+func Handles(pid int, sig syscall.Signal) bool { return inMask(pid, "SigCgt", sig) }
+
+// inMask looks a signal up in one of the masks of /proc/PID/status.
+func inMask(pid int, name string, sig syscall.Signal) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return false
 	}
-	_, after, _ := bytes.Cut(b, []byte("\nSigIgn:\t"))
+	_, after, _ := bytes.Cut(b, []byte("\n"+name+":\t"))
 	line, _, _ := bytes.Cut(after, []byte("\n"))
 	mask, err := strconv.ParseUint(string(line), 16, 64)
 	return err == nil && mask&(1<<(uint(sig)-1)) != 0

@@ -17,6 +17,7 @@ func HasEnv(int, string) bool          { return false }
 func Command(int) string               { return "" }
 func Ignores(int, syscall.Signal) bool { return false }
 func Dir(int) (string, error)          { return "", errors.ErrUnsupported }
+func Handles(int, syscall.Signal) bool { return false }
 func Now() uint64                      { return 0 }
 func AwaitsInput(int) bool             { return false }
 
