@@ -1,6 +1,7 @@
 package interrupt
 
 import (
+	"slices"
 	"syscall"
 	"time"
 
@@ -119,7 +120,7 @@ func (s *stopping) step(step Step) (done bool) {
 		s.grow(members)
 		var next []proc.Stat
 		for _, m := range members {
-			if !sent[m.ID()] && !s.spare(m, step.Signal) {
+			if !sent[m.ID()] && !s.spare(m, step.Signal, members) {
 				// A subshell that bash has just forked still ignores what
 				// bash does, SIGTERM for one. It is asked again.
 				sent[m.ID()] = !proc.Ignores(m.PID, step.Signal)
@@ -234,9 +235,23 @@ func (s *stopping) send(sig syscall.Signal) {
 }
 
 // spare says whether to leave the process alone for now: SIGINT is not meant
-// for background jobs.
-func (s *stopping) spare(m proc.Stat, sig syscall.Signal) bool {
-	return sig == syscall.SIGINT && s.background(m)
+// for background jobs, nor for what they wait for. A subshell in the background
+// is deaf to it, but not its children: it would go on after them.
+func (s *stopping) spare(m proc.Stat, sig syscall.Signal, members []proc.Stat) bool {
+	if sig != syscall.SIGINT {
+		return false
+	}
+	for range len(members) + 1 { // A torn view may have loops.
+		if s.background(m) {
+			return true
+		}
+		parent := slices.IndexFunc(members, func(p proc.Stat) bool { return p.PID == m.PPID })
+		if parent < 0 {
+			return false
+		}
+		m = members[parent]
+	}
+	return false
 }
 
 // background reports whether the process looks like a job that was started

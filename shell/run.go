@@ -12,6 +12,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/limits"
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/transport"
@@ -30,6 +31,7 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 		return nothing, err
 	}
 	b.noteProcesses(started)
+	r.born = proc.Now()
 	b.conn.Forget()
 	b.files.Rewind()
 	if err := b.send(lines); err != nil {
@@ -88,6 +90,7 @@ type running struct {
 	monitor *ipc.Monitor
 	started time.Time
 	clock   cpuClock
+	born    uint64 // when it was sent, as proc.Now has it
 	limits  limits.Limits
 	end     ending
 }

@@ -18,7 +18,8 @@ type target struct {
 func (t *target) Shell() proc.ID { return t.b.id }
 
 // Members are the processes of the session, but for those of earlier commands
-// and what they started since.
+// and what they started since. A start time is cut to 10 ms, and so is born: what
+// was there before may be taken for a member only if it came in that instant.
 func (t *target) Members() []proc.Stat {
 	t.r.monitor.Look() // A command that is being stopped may still write without end.
 	tree, err := proc.Snapshot()
@@ -31,7 +32,7 @@ func (t *target) Members() []proc.Stat {
 	}
 	var members []proc.Stat
 	for _, st := range tree.Session(t.b.id, t.b.shell.entry) {
-		if !tree.Origin(st, earlier, t.b.id.PID) {
+		if st.Start >= t.r.born && !tree.Origin(st, earlier, t.b.id.PID) {
 			members = append(members, st)
 		}
 	}
