@@ -259,7 +259,12 @@ func (d *Dir) Printed() []byte {
 
 // Record returns bash's report if it has come.
 func (d *Dir) Record(id string) (Record, bool) {
-	n, _ := d.record.f.ReadAt(d.buf[:], 0) // Short at the end of file, which is what it always is.
+	// The record is the last thing that bash printed, whatever came before it.
+	end, err := d.record.f.Seek(0, io.SeekCurrent)
+	if err != nil || end == 0 {
+		return Record{}, false
+	}
+	n, _ := d.record.f.ReadAt(d.buf[:], max(end-recordMax, 0)) // Short at the end of file, as it mostly is.
 	return ParseRecord(d.buf[:n], id)
 }
 

@@ -3,6 +3,7 @@ package ipc
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -41,6 +42,13 @@ const (
 // Quote quotes s as one bash word. NUL bytes are the one thing that bash
 // cannot carry; [command.Request.Validate] keeps them out.
 func Quote(s string) string {
+	for _, c := range []byte(s) {
+		if c >= utf8.RuneSelf {
+			// syntax.Quote would write \u3000 for a wide space and its like,
+			// which bash understands in a UTF-8 locale alone.
+			return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+		}
+	}
 	q, err := syntax.Quote(s, syntax.LangBash)
 	if err != nil {
 		// The only errors left are for NUL, which has been refused, and
@@ -55,17 +63,17 @@ func Quote(s string) string {
 // then a syntax error in Script ends the eval and nothing else.
 func (d *Dir) evalScript(c Call) string {
 	var b strings.Builder
+	// All on one line, so that the lines of Script count from 1.
 	for _, line := range c.Before {
-		b.WriteString(line)
-		b.WriteByte('\n')
+		b.WriteString(line + "; ")
 	}
 	if c.Dir != "" {
-		fmt.Fprintf(&b, "%sprintf %%s \"${OLDPWD-}\" >|%s\n", c.Names, Quote(d.oldDirPath()))
-		fmt.Fprintf(&b, "%scd -- %s 2>>%s || %sreturn\n", c.Names, Quote(c.Dir), Quote(firstOf(c.Stderr, c.Stdout)), c.Names)
+		fmt.Fprintf(&b, "%sprintf %%s \"${OLDPWD-}\" >|%s; ", c.Names, Quote(d.oldDirPath()))
+		fmt.Fprintf(&b, "%scd -- %s 2>>%s || %sreturn; ", c.Names, Quote(c.Dir), Quote(firstOf(c.Stderr, c.Stdout)), c.Names)
 	}
 	if c.Status != 0 {
 		// In an && list neither an ERR trap nor errexit minds the status.
-		fmt.Fprintf(&b, "%s. %s %d && %s:\n", c.Names, Quote(d.statusScript()), c.Status, c.Names)
+		fmt.Fprintf(&b, "%s. %s %d && %s:; ", c.Names, Quote(d.statusScript()), c.Status, c.Names)
 	}
 	eval := string(c.Names) + "eval -- "
 	if len(c.Env) > 0 {

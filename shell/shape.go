@@ -59,9 +59,10 @@ var (
 )
 
 // groupable reports whether the script means the same when bash reads it whole
-// before it runs the first line.
+// before it runs the first line, and when an error that ends a line, in a
+// script too, would end the group: a division by zero, a readonly variable.
 func groupable(script string) bool {
-	return !mentions(script, "alias", "shopt", "return", "posix")
+	return !mentions(script, "alias", "shopt", "return", "posix", "((", "$[", "let", "readonly", "declare", "typeset", "local")
 }
 
 // hasDemand reports whether there is a ${name?message} in the script.

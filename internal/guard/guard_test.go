@@ -166,7 +166,10 @@ func TestNothingIsKilledWhenAllWasClosedInGoodOrder(t *testing.T) {
 }
 
 func TestWatchWithoutABashFailsAndTheNextOneSucceeds(t *testing.T) {
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", "/nowhere")
 	require.Error(t, guard.Watch("/no/such/bash", "LIMPET_SESSION=x", t.TempDir()))
+	t.Setenv("PATH", path)
 	require.NoError(t, guard.Watch("/bin/bash", "LIMPET_SESSION=x", t.TempDir()))
 	guard.Forget("LIMPET_SESSION=x")
 }

@@ -86,7 +86,9 @@ func (t *tail) read(fd int) (some, eof bool) {
 	return err == syscall.EINTR, n == 0 && err == nil
 }
 
+// forget drops what was written by now, what is still in the pipe included.
 func (t *tail) forget() {
+	t.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept = t.kept[:0]

@@ -1,0 +1,37 @@
+package conformance_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/conformance"
+)
+
+// leastInSession is how many rows one session must take: fewer would mean that
+// rows were marked as stateful rather than understood.
+const leastInSession = 1000
+
+// TestThousandRowsInOneSession runs all rows that neither differ nor are
+// stateful through one bash, one after the other: what a command answers must
+// not depend on how many came before it.
+func TestThousandRowsInOneSession(t *testing.T) {
+	sh := start(t, t.TempDir())
+	count := 0
+	for _, row := range rows(t) {
+		if _, differs := row.Differs[conformance.Persistent]; differs || row.Stateful {
+			continue
+		}
+		count++
+		t.Run(row.Name, func(t *testing.T) {
+			want := oracle(t, row)
+			_, err := sh.Run(context.Background(), "cd -- "+freshDir(t, row))
+			require.NoError(t, err)
+			judge(t, conformance.Persistent, row, want, answer(t, sh, row, ""))
+		})
+	}
+	assert.GreaterOrEqual(t, count, leastInSession)
+	t.Logf("%d rows in one session", count)
+}
