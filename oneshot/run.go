@@ -39,7 +39,7 @@ func (c *run) run(ctx context.Context) (command.Result, error) {
 		return nothing, err
 	}
 	c.monitor = ipc.NewMonitor(c.outputs, c.req.Stdout, c.req.Stderr)
-	cause, outcome := c.wait(ctx)
+	outcome, cause := c.wait(ctx)
 	res, err := c.collect(cause)
 	if cause != nil {
 		stopped := interrupt.NewError(ctx, cause, outcome)
@@ -142,7 +142,7 @@ func (c *run) feed(spec transport.Spec) {
 type onlyWriter struct{ io.Writer }
 
 // wait waits for the command's end, or stops it.
-func (c *run) wait(ctx context.Context) (cause error, outcome interrupt.Outcome) {
+func (c *run) wait(ctx context.Context) (outcome interrupt.Outcome, cause error) {
 	limits := c.r.limitsOf(c.req, c.started)
 	const firstTick = 2 * time.Millisecond
 	tick := time.NewTimer(limits.Next(firstTick, 0))
@@ -150,7 +150,7 @@ func (c *run) wait(ctx context.Context) (cause error, outcome interrupt.Outcome)
 	for {
 		select {
 		case <-c.conn.Done():
-			return nil, outcome
+			return outcome, nil
 		case <-ctx.Done():
 			cause = context.Cause(ctx)
 		case <-tick.C:
@@ -163,9 +163,9 @@ func (c *run) wait(ctx context.Context) (cause error, outcome interrupt.Outcome)
 		}
 		select {
 		case <-c.conn.Done(): // It ended by itself: that wins.
-			return nil, outcome
+			return outcome, nil
 		default:
-			return cause, c.r.opts.Ladder.Stop(target{c})
+			return c.r.opts.Ladder.Stop(target{c}), cause
 		}
 	}
 }
