@@ -18,15 +18,16 @@ type workload struct {
 	run   func(*bench) error
 }
 
-// workloads are run in this order, one after the other.
+// workloads are run in this order, one after the other: what measures memory
+// comes before what uses much of it.
 var workloads = []workload{
 	{"true", "a builtin", (*bench).builtin},
 	{"binary", "a program that does nothing", (*bench).binary},
 	{"output", "much output", (*bench).output},
 	{"start", "until the first command can run", (*bench).start},
+	{"flood", "more output than is kept", (*bench).flood},
 	{"sessions", "many shells at once", (*bench).sessions},
 	{"leaks", "many commands in one shell", (*bench).leaks},
-	{"flood", "more output than is kept", (*bench).flood},
 	{"hour", "fifty commands of a programmer's hour", (*bench).hour},
 }
 

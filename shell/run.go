@@ -223,9 +223,13 @@ func (b *bash) wait(ctx context.Context, r *running) ending {
 	}
 }
 
-// A command is quick if it ends within this time, builtins mostly. To be woken
-// by the kernel takes about as long, on a virtual machine.
-const quick = 400 * time.Microsecond
+// A command is quick if it ends within this time: builtins mostly, since a fork
+// takes longer. To be woken by the kernel takes about as long as a builtin on a
+// virtual machine, so after a quick command the next report is spun for.
+const (
+	quick   = time.Millisecond
+	spinFor = quick / 2
+)
 
 // spin looks for the report without pause for a moment, if the last command was
 // quick, as a mutex does for its lock. One shell at a time may do so, and only
@@ -235,7 +239,7 @@ func (b *bash) spin(r *running) (ending, bool) {
 		return ending{}, false
 	}
 	defer spinning.Store(false)
-	for time.Since(r.started) < quick {
+	for time.Since(r.started) < spinFor {
 		if end, ok := r.reported(); ok {
 			return end, true
 		}
