@@ -105,10 +105,9 @@ func (d *Dir) make() error {
 		path := filepath.Join(d.path, file.name)
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, fileMode)
 		if errors.Is(err, fs.ErrExist) {
-			// Bash made it anew by a redirection. It is ours to replace: the
-			// directory is 0700.
-			_ = os.Remove(path)
-			f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, fileMode)
+			// Bash was quicker: its redirection made the file anew, and may
+			// have reported in it. The directory is 0700.
+			f, err = os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, fileMode)
 		}
 		if err != nil {
 			return err
