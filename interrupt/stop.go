@@ -19,6 +19,10 @@ type Target interface {
 	// process of its own and no shell has to survive.
 	Shell() proc.ID
 
+	// Started reports whether the present command started the process, a child
+	// of bash, rather than an earlier one.
+	Started(proc.Stat) bool
+
 	// Traps reports whether bash may have a trap for SIGINT. It would run the
 	// trap, and then go on with its list.
 	Traps() bool
@@ -64,7 +68,10 @@ const leaveGrace = 500 * time.Millisecond
 // started get the next signal at once.
 func (l Ladder) Stop(t Target) Outcome {
 	s := stopping{t: t, seen: make(map[proc.ID]bool), killed: make(map[proc.ID]bool), handles: make(map[proc.ID]bool)}
-	s.deaf = t.Shell().PID != 0 && proc.Ignores(t.Shell().PID, syscall.SIGINT)
+	if shell := t.Shell(); shell.Start != 0 { // Else there is nothing to be known about processes.
+		s.shell, s.program = shell, proc.Command(shell.PID)
+		s.deaf = proc.ReadSignals(shell.PID).Ignores(syscall.SIGINT)
+	}
 	for _, step := range l.steps() {
 		if s.step(step) {
 			break
@@ -89,11 +96,15 @@ func (l Ladder) Stop(t Target) Outcome {
 type stopping struct {
 	t          Target
 	outcome    Outcome
+	shell      proc.ID          // zero where there is none
+	program    string           // the shell's command line, which its subshells share
 	seen       map[proc.ID]bool // in outcome.Signalled
 	killed     map[proc.ID]bool // in outcome.Killed
 	handles    map[proc.ID]bool // had a handler for the signal that it was sent
 	deaf       bool             // bash ignores SIGINT: trap '' INT
+	frozen     bool             // bash is stopped
 	held       []proc.ID        // what bash waited for when it was stopped
+	paused     []proc.ID        // stopped, to be let go when they have been signalled
 	released   time.Time        // when bash was last signalled and let go
 	tried      bool             // bash had its SIGINT and time to obey
 	back, dead bool
@@ -112,25 +123,30 @@ func (s *stopping) await(wait time.Duration) {
 // step sends one signal to whoever is there, also to those who come while it
 // waits. It reports true when there is nothing left to do.
 func (s *stopping) step(step Step) (done bool) {
-	sent := make(map[proc.ID]bool)
+	sent := make(map[proc.ID]time.Time)
 	wasBusy := s.busy()
 	for deadline := time.Now().Add(step.Grace); ; {
+		s.freeze()
 		members := s.t.Members()
-		s.hold(members)
-		s.grow(members)
-		var next []proc.Stat
+		var due []proc.Stat
 		for _, m := range members {
-			if !sent[m.ID()] && !s.spare(m, step.Signal, members) {
-				// A subshell that bash has just forked still ignores what
-				// bash does, SIGTERM for one. It is asked again.
-				sent[m.ID()] = !proc.Ignores(m.PID, step.Signal)
-				next = append(next, m)
+			at, was := sent[m.ID()]
+			if was && !(time.Since(at) > again && s.subshell(m)) || s.spare(m, step.Signal, members) {
+				continue
 			}
+			if !proc.ReadSignals(m.PID).Ignores(step.Signal) {
+				// Else it is a subshell that was just forked and still ignores
+				// what bash does, SIGTERM for one. It is asked again.
+				sent[m.ID()] = time.Now()
+			}
+			due = append(due, m)
 		}
-		s.signal(next, step.Signal)
+		s.signal(due, step.Signal)
 		if s.waited(members) {
 			if len(s.held) > 0 || time.Since(s.released) > again {
 				s.release()
+			} else {
+				s.thaw()
 			}
 			s.await(lookAgain)
 		} else {
@@ -148,48 +164,6 @@ func (s *stopping) step(step Step) (done bool) {
 			if wasBusy = false; step.Signal == syscall.SIGINT {
 				return false
 			}
-		}
-	}
-}
-
-// hold stops bash while it waits for children of this command.
-func (s *stopping) hold(members []proc.Stat) {
-	shell := s.t.Shell()
-	if !s.busy() || shell.PID == 0 || len(s.held) > 0 {
-		return
-	}
-	for _, m := range members {
-		if m.PPID == shell.PID && (s.tried || !s.background(m)) {
-			s.held = append(s.held, m.ID())
-		}
-	}
-	if len(s.held) > 0 {
-		s.t.SignalShell(syscall.SIGSTOP)
-	}
-}
-
-// young is the age, in clock ticks, up to which a child may not have become the
-// program that it is to run. grown is how long that is waited for.
-const (
-	young = 20
-	grown = 30 * time.Millisecond
-)
-
-// grow waits for children that bash has just forked to become what they are to
-// be. Until then they are bashes, which exit on SIGINT instead of dying of it.
-func (s *stopping) grow(members []proc.Stat) {
-	shell := s.t.Shell()
-	if !s.busy() || shell.PID == 0 {
-		return
-	}
-	own, now := proc.Command(shell.PID), proc.Now()
-	for end := time.Now().Add(grown); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		waiting := false
-		for _, m := range members {
-			waiting = waiting || m.PPID == shell.PID && m.Start+young >= now && proc.Command(m.PID) == own
-		}
-		if !waiting {
-			return
 		}
 	}
 }
@@ -214,15 +188,13 @@ func (s *stopping) release() {
 	}
 	for _, id := range s.held {
 		if !s.seen[id] {
-			continue // It ended by itself, before it was signalled.
+			continue // It ended by itself, after all.
 		}
 		st, err := proc.Read(id.PID)
-		if err != nil || st.ID() != id || st.Ended == syscall.SIGINT {
-			continue
-		}
-		if st.Ended != 0 || s.handles[id] {
+		gone := err != nil || st.ID() != id // The kernel reaps where SIGCHLD is ignored.
+		if gone && s.handles[id] || !gone && st.Ended != syscall.SIGINT {
 			sig = leave
-		} // Else it ended by itself, at the moment when it was signalled.
+		}
 	}
 	s.held, s.released = nil, time.Now()
 	s.send(sig)
@@ -232,6 +204,7 @@ func (s *stopping) release() {
 func (s *stopping) send(sig syscall.Signal) {
 	s.t.SignalShell(sig)
 	s.t.SignalShell(syscall.SIGCONT)
+	s.frozen = false
 }
 
 // spare says whether to leave the process alone for now: SIGINT is not meant
@@ -259,22 +232,23 @@ func (s *stopping) spare(m proc.Stat, sig syscall.Signal, members []proc.Stat) b
 // is no telling. A program that ignores both by itself is taken for a job, until
 // bash has not obeyed a SIGINT: it then waits for one that it must be held for.
 func (s *stopping) background(m proc.Stat) bool {
-	return !s.deaf && proc.Ignores(m.PID, syscall.SIGINT) && proc.Ignores(m.PID, syscall.SIGQUIT)
+	signals := proc.ReadSignals(m.PID)
+	return !s.deaf && signals.Ignores(syscall.SIGINT) && signals.Ignores(syscall.SIGQUIT)
 }
 
-// signal signals processes at the same moment, as it were: each is stopped,
+// signal signals processes at the same moment, as it were: they are stopped,
 // then signalled, then let go. Else the end of a pipeline would end in good
 // order because its beginning is gone, and bash would go on after it.
-func (s *stopping) signal(members []proc.Stat, sig syscall.Signal) {
-	together := len(members) > 1 && sig != syscall.SIGKILL
-	if together {
-		for _, m := range members {
-			_ = proc.Signal(m.ID(), syscall.SIGSTOP) // It may be gone: then so be it.
-		}
+func (s *stopping) signal(due []proc.Stat, sig syscall.Signal) {
+	if sig != syscall.SIGKILL {
+		due = s.gather(due)
 	}
-	for _, m := range members {
+	for _, m := range due {
+		if st, err := proc.Read(m.PID); err != nil || st.ID() != m.ID() || st.Zombie() {
+			continue // It ended by itself.
+		}
 		described := describe(m) // Before the signal: afterwards it may be gone.
-		s.handles[m.ID()] = s.handles[m.ID()] || proc.Handles(m.PID, sig)
+		s.handles[m.ID()] = s.handles[m.ID()] || proc.ReadSignals(m.PID).Handles(sig)
 		if err := proc.Signal(m.ID(), sig); err != nil {
 			continue
 		}
@@ -287,11 +261,15 @@ func (s *stopping) signal(members []proc.Stat, sig syscall.Signal) {
 			s.outcome.Killed = append(s.outcome.Killed, described)
 		}
 	}
-	for _, m := range members {
-		if together || m.State == 'T' { // A stopped process sees no signal before it goes on.
-			_ = proc.Signal(m.ID(), syscall.SIGCONT)
+	for _, m := range due {
+		if m.State == 'T' { // It was stopped before: it sees no signal before it goes on.
+			s.paused = append(s.paused, m.ID())
 		}
 	}
+	for _, id := range s.paused {
+		_ = proc.Signal(id, syscall.SIGCONT) // It may be gone: then so be it.
+	}
+	s.paused = nil
 }
 
 func ids(members []proc.Stat) []proc.ID {

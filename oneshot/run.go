@@ -221,6 +221,7 @@ type target struct{ c *run }
 
 func (t target) Shell() proc.ID             { return proc.ID{} }
 func (t target) SignalShell(syscall.Signal) {}
+func (t target) Started(proc.Stat) bool     { return true }
 func (t target) Traps() bool                { return false }
 
 func (t target) Back(wait time.Duration) (back, dead bool) {

@@ -39,6 +39,11 @@ func (t *target) Members() []proc.Stat {
 	return members
 }
 
+func (t *target) Started(st proc.Stat) bool {
+	_, earlier := t.b.earlier[st.ID()]
+	return !earlier && st.Start >= t.r.born
+}
+
 // Traps errs on the side of yes: from outside, a trap cannot be told from bash's
 // own handler.
 func (t *target) Traps() bool {

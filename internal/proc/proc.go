@@ -42,5 +42,16 @@ type ID struct {
 // ID returns the identity of the process.
 func (s Stat) ID() ID { return ID{s.PID, s.Start} }
 
+// Signals says how a process deals with signals.
+type Signals struct{ ignored, caught uint64 }
+
+// Ignores reports whether the process ignores the signal.
+func (s Signals) Ignores(sig syscall.Signal) bool { return s.ignored&bit(sig) != 0 }
+
+// Handles reports whether the process has a handler for the signal.
+func (s Signals) Handles(sig syscall.Signal) bool { return s.caught&bit(sig) != 0 }
+
+func bit(sig syscall.Signal) uint64 { return 1 << (uint(sig) - 1) }
+
 // commandMax bounds [Command]: it is for people to recognise a process.
 const commandMax = 200

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -134,22 +136,50 @@ func Command(pid int) string {
 	return text
 }
 
-// Ignores reports whether the process ignores the signal.
-func Ignores(pid int, sig syscall.Signal) bool { return inMask(pid, "SigIgn", sig) }
-
-// Handles reports whether the process has a handler for the signal.
-func Handles(pid int, sig syscall.Signal) bool { return inMask(pid, "SigCgt", sig) }
-
-// inMask looks a signal up in one of the masks of /proc/PID/status.
-func inMask(pid int, name string, sig syscall.Signal) bool {
+// ReadSignals reads how the process deals with signals; the zero value where it
+// is gone.
+func ReadSignals(pid int) Signals {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
-		return false
+		return Signals{}
 	}
-	_, after, _ := bytes.Cut(b, []byte("\n"+name+":\t"))
-	line, _, _ := bytes.Cut(after, []byte("\n"))
-	mask, err := strconv.ParseUint(string(line), 16, 64)
-	return err == nil && mask&(1<<(uint(sig)-1)) != 0
+	mask := func(name string) uint64 {
+		_, after, _ := bytes.Cut(b, []byte("\n"+name+":\t"))
+		line, _, _ := bytes.Cut(after, []byte("\n"))
+		bits, _ := strconv.ParseUint(string(line), 16, 64) // The kernel writes numbers.
+		return bits
+	}
+	return Signals{ignored: mask("SigIgn"), caught: mask("SigCgt")}
+}
+
+// Children reads the children of the process, zombies included. A process that
+// is stopped has the same ones a moment later, but for those that end.
+func Children(pid int) []Stat {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	tasks, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var kids []Stat
+	for _, task := range tasks {
+		b, err := os.ReadFile(dir + "/" + task.Name() + "/children")
+		if errors.Is(err, fs.ErrNotExist) {
+			return childrenOf(pid) // A kernel without CONFIG_PROC_CHILDREN (proc(5)), or a thread that ended.
+		}
+		for _, name := range strings.Fields(string(b)) {
+			kid, _ := strconv.Atoi(name) // The kernel writes numbers.
+			if st, err := Read(kid); err == nil {
+				kids = append(kids, st)
+			}
+		}
+	}
+	return kids
+}
+
+// childrenOf finds the children among all processes.
+func childrenOf(pid int) []Stat {
+	all, _ := List() // What can be read is what there is.
+	return slices.DeleteFunc(all, func(st Stat) bool { return st.PPID != pid })
 }
 
 // Dir returns the working directory of the process.
@@ -158,117 +188,32 @@ func Dir(pid int) (string, error) {
 }
 
 // AwaitsInput reports whether the process sleeps in a read of its descriptor
-// 0, as a shell does that waits for its next line (proc(5), /proc/PID/syscall).
+// 0, as a shell does that waits for its next line.
 func AwaitsInput(pid int) bool {
+	call, arg, ok := systemCall(pid)
+	return ok && call == unix.SYS_READ && arg == "0x0"
+}
+
+// AwaitsChild reports whether the process sleeps in a wait for a child, or in a
+// read of what one prints. A process that was stopped there still is there. It
+// errs on the side of yes where the kernel does not say.
+func AwaitsChild(pid int) bool {
+	call, _, ok := systemCall(pid)
+	return !ok || call == unix.SYS_WAIT4 || call == unix.SYS_READ
+}
+
+// systemCall reads which system call the process sleeps in, -1 for none, and
+// its first argument. It needs the right to trace the process (proc(5),
+// /proc/PID/syscall).
+func systemCall(pid int) (number int, arg string, ok bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/syscall")
-	if err != nil {
-		return false
-	}
 	fields := strings.Fields(string(b))
-	return len(fields) > 1 && fields[0] == strconv.Itoa(unix.SYS_READ) && fields[1] == "0x0"
-}
-
-// Cursor tells which pid was given out last in this pid namespace (proc(5),
-// /proc/loadavg): if it stands still, nothing was forked. It keeps a descriptor,
-// since it is asked after every command. Close it.
-type Cursor struct{ f *os.File }
-
-// NewCursor opens a Cursor.
-func NewCursor() (*Cursor, error) {
-	f, err := os.Open("/proc/loadavg")
-	if err != nil {
-		return nil, err
+	if err != nil || len(fields) == 0 {
+		return 0, "", false
 	}
-	return &Cursor{f}, nil
-}
-
-// Last returns the pid.
-func (c *Cursor) Last() (int, error) {
-	if c == nil {
-		return 0, errors.ErrUnsupported
+	number, err = strconv.Atoi(fields[0])
+	if err != nil || len(fields) < 2 {
+		return -1, "", true // "running"
 	}
-	var buf [128]byte
-	n, err := unix.Pread(int(c.f.Fd()), buf[:], 0)
-	if err != nil {
-		return 0, err
-	}
-	text := bytes.TrimSpace(buf[:n])
-	return strconv.Atoi(string(text[bytes.LastIndexByte(text, ' ')+1:]))
-}
-
-// Close closes the descriptor. A nil Cursor has none.
-func (c *Cursor) Close() {
-	if c != nil {
-		_ = c.f.Close() // Read only: nothing to lose.
-	}
-}
-
-// ErrGone means that the process has ended; its pid may be another's now.
-var ErrGone = errors.New("proc: the process is gone")
-
-// Handle is a reference to one process that no reuse of its pid can mislead.
-// Close it.
-type Handle struct {
-	ID ID
-	fd int
-}
-
-// Open takes a pidfd for the process and then compares the start time, so that
-// what is signalled later is what was seen.
-func Open(id ID) (*Handle, error) {
-	fd, err := unix.PidfdOpen(id.PID, 0)
-	if err != nil {
-		if err == unix.ESRCH {
-			return nil, ErrGone
-		}
-		return nil, fmt.Errorf("proc: pidfd of %d: %w", id.PID, err)
-	}
-	h := &Handle{ID: id, fd: fd}
-	if st, err := Read(id.PID); err != nil || st.Start != id.Start {
-		h.Close()
-		return nil, ErrGone
-	}
-	return h, nil
-}
-
-// Signal sends sig. It returns ErrGone when the process has ended.
-func (h *Handle) Signal(sig syscall.Signal) error {
-	err := unix.PidfdSendSignal(h.fd, sig, nil, 0)
-	if err == unix.ESRCH {
-		return ErrGone
-	}
-	return err
-}
-
-// Close releases the reference.
-func (h *Handle) Close() { _ = unix.Close(h.fd) } // A pidfd has nothing to flush.
-
-// Signal signals the process if it still is the one that id names.
-func Signal(id ID, sig syscall.Signal) error {
-	h, err := Open(id)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	return h.Signal(sig)
-}
-
-// WaitAny blocks until one of the processes has ended or the time is over. A
-// pidfd becomes readable when its process ends (pidfd_open(2)).
-func WaitAny(ids []ID, timeout time.Duration) {
-	var fds []unix.PollFd
-	for _, id := range ids {
-		h, err := Open(id)
-		if err != nil {
-			for _, fd := range fds {
-				_ = unix.Close(int(fd.Fd))
-			}
-			return
-		}
-		fds = append(fds, unix.PollFd{Fd: int32(h.fd), Events: unix.POLLIN})
-	}
-	_, _ = unix.Poll(fds, int(timeout.Milliseconds())) // The caller looks again whatever woke us.
-	for _, fd := range fds {
-		_ = unix.Close(int(fd.Fd))
-	}
+	return number, fields[1], true
 }

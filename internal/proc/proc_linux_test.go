@@ -82,15 +82,17 @@ func TestAProcessThatNeverWasIsGone(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	assert.Empty(t, proc.Command(1<<22))
 	assert.False(t, proc.HasEnv(1<<22, "A=1"))
-	assert.False(t, proc.Ignores(1<<22, syscall.SIGINT))
+	assert.False(t, proc.ReadSignals(1<<22).Ignores(syscall.SIGINT))
 	assert.False(t, proc.AwaitsInput(1<<22))
 }
 
-func TestIgnoresTellsWhichSignal(t *testing.T) {
-	st, _ := start(t, "trap '' INT USR2; echo ready; read -r; :")
-	assert.True(t, proc.Ignores(st.PID, syscall.SIGINT))
-	assert.True(t, proc.Ignores(st.PID, syscall.SIGUSR2))
-	assert.False(t, proc.Ignores(st.PID, syscall.SIGUSR1))
+func TestSignalsTellsWhichAreIgnoredAndWhichHandled(t *testing.T) {
+	st, _ := start(t, "trap '' INT USR2; trap : HUP; echo ready; read -r; :")
+	assert.True(t, proc.ReadSignals(st.PID).Handles(syscall.SIGHUP))
+	assert.False(t, proc.ReadSignals(st.PID).Handles(syscall.SIGUSR2))
+	assert.True(t, proc.ReadSignals(st.PID).Ignores(syscall.SIGINT))
+	assert.True(t, proc.ReadSignals(st.PID).Ignores(syscall.SIGUSR2))
+	assert.False(t, proc.ReadSignals(st.PID).Ignores(syscall.SIGUSR1))
 }
 
 func TestHasEnvWantsTheWholeEntry(t *testing.T) {
@@ -109,6 +111,51 @@ func TestAwaitsInputSeesAReadOfStdin(t *testing.T) {
 	require.Eventually(t, func() bool { return proc.AwaitsInput(st.PID) }, patience, time.Millisecond)
 	busy, _ := start(t, "echo ready; while :; do :; done")
 	assert.False(t, proc.AwaitsInput(busy.PID))
+}
+
+func TestAwaitsChildSeesAWaitThatWasStopped(t *testing.T) {
+	if _, err := os.ReadFile("/proc/self/syscall"); err != nil {
+		t.Skipf("no /proc/PID/syscall: %v", err)
+	}
+	st, pids := start(t, "sleep 1000 >/dev/null & echo ready $!; wait")
+	require.Eventually(t, func() bool { return proc.AwaitsChild(st.PID) }, patience, time.Millisecond)
+	require.NoError(t, proc.Signal(st.ID(), syscall.SIGSTOP))
+	require.True(t, proc.AwaitStop(st.ID(), patience))
+	assert.True(t, proc.AwaitsChild(st.PID))
+	require.NoError(t, proc.Signal(pid(t, pids[0]).ID(), syscall.SIGKILL))
+
+	busy, _ := start(t, "echo ready; while :; do :; done")
+	require.NoError(t, proc.Signal(busy.ID(), syscall.SIGSTOP))
+	require.True(t, proc.AwaitStop(busy.ID(), patience))
+	assert.False(t, proc.AwaitsChild(busy.PID))
+}
+
+func TestAwaitStopEndsWithTheProcess(t *testing.T) {
+	st, _ := start(t, "echo ready; read -r; :")
+	assert.False(t, proc.AwaitStop(st.ID(), time.Millisecond), "it was not stopped")
+	require.NoError(t, proc.Signal(st.ID(), syscall.SIGKILL))
+	assert.False(t, proc.AwaitStop(st.ID(), patience))
+}
+
+func TestChildrenAreThoseThatLiveAndTheZombies(t *testing.T) {
+	st, pids := start(t, "sleep 1000 >/dev/null & a=$!; sleep 1001 >/dev/null & echo ready $a $!; read -r; :")
+	a, b := pid(t, pids[0]), pid(t, pids[1])
+	require.NoError(t, proc.Signal(st.ID(), syscall.SIGSTOP)) // It reaps nobody.
+	require.NoError(t, proc.Signal(a.ID(), syscall.SIGKILL))
+	t.Cleanup(func() { _ = proc.Signal(b.ID(), syscall.SIGKILL) }) // It lives.
+	zombie := func() bool {
+		now, err := proc.Read(a.PID)
+		return err == nil && now.Zombie()
+	}
+	require.Eventually(t, zombie, patience, time.Millisecond)
+	kids := proc.Children(st.PID)
+	require.Len(t, kids, 2)
+	for _, kid := range kids {
+		assert.Equal(t, kid.PID == a.PID, kid.Zombie())
+		assert.Equal(t, st.PID, kid.PPID)
+	}
+	assert.Empty(t, proc.Children(b.PID))
+	assert.Empty(t, proc.Children(1<<22))
 }
 
 func TestAProgramsNameMayHoldParenthesesAndSpaces(t *testing.T) {

@@ -15,11 +15,13 @@ func Read(int) (Stat, error)           { return Stat{}, errors.ErrUnsupported }
 func List() ([]Stat, error)            { return nil, errors.ErrUnsupported }
 func HasEnv(int, string) bool          { return false }
 func Command(int) string               { return "" }
-func Ignores(int, syscall.Signal) bool { return false }
+func ReadSignals(int) Signals          { return Signals{} }
+func Children(int) []Stat              { return nil }
+func AwaitStop(ID, time.Duration) bool { return false }
 func Dir(int) (string, error)          { return "", errors.ErrUnsupported }
-func Handles(int, syscall.Signal) bool { return false }
 func Now() uint64                      { return 0 }
 func AwaitsInput(int) bool             { return false }
+func AwaitsChild(int) bool             { return true }
 
 // Cursor has nothing to tell here.
 type Cursor struct{}

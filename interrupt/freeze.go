@@ -1,0 +1,178 @@
+package interrupt
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/proc"
+)
+
+// SIGINT makes bash unwind if the child that it waits for dies of SIGINT. It
+// does not if the child ended by itself a moment before; nor if it is hit
+// between its fork and its exec, when it still has bash's handler, and exits;
+// nor when bash has just reaped a child and not yet put its own handler back.
+// And a bash that is interrupted while it puts a pipeline together may loop for
+// ever (seen with 5.2). So bash and its children are stopped first, and looked
+// at. If the moment is a bad one, bash goes on for an instant, and is stopped
+// again.
+
+const (
+	// patience is for how long a better moment is waited for. In a loop over a
+	// program as short as /bin/true about every second one is good.
+	patience = 250 * time.Millisecond
+
+	// instant is how long bash goes on between two tries.
+	instant = 200 * time.Microsecond
+
+	// alone is how often in a row bash must be seen without a child to be taken
+	// for one that computes.
+	alone = 4
+
+	// stops is how long a process may take to stand still.
+	stops = 50 * time.Millisecond
+
+	// grown is how long a fork may take to become what it is to be. It needs
+	// some 0.2 ms of a processor, which a busy machine may not have for long.
+	grown = 250 * time.Millisecond
+
+	// computes is for how long a fork must run to be taken for a subshell that
+	// does not start a program.
+	computes = 20 * time.Millisecond
+)
+
+// freeze stops bash and what it waits for, unless they are stopped already.
+func (s *stopping) freeze() {
+	if !s.busy() || s.shell.PID == 0 || s.frozen {
+		return
+	}
+	s.frozen = true
+	for _, kid := range s.pin(s.t.SignalShell, s.shell, s.t.Started) {
+		s.held = append(s.held, kid.ID())
+	}
+}
+
+// thaw lets bash go on as if nothing had been.
+func (s *stopping) thaw() {
+	if s.frozen {
+		s.t.SignalShell(syscall.SIGCONT)
+		s.frozen = false
+	}
+}
+
+// pin stops a shell, and what it waits for, at a moment when that is alive and
+// the shell waits. It returns those children: none if the shell computes.
+// Background jobs are left alone.
+func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(proc.Stat) bool) (awaited []proc.Stat) {
+	childless := 0
+	for began := time.Now(); ; {
+		signal(syscall.SIGSTOP)
+		// Before the shell stands still, for a short-lived child ends meanwhile.
+		early, _ := s.pauseChildren(shell, counts)
+		if !proc.AwaitStop(shell, stops) {
+			return nil // It has ended, or hangs in the kernel.
+		}
+		late, ended := s.pauseChildren(shell, counts)
+		awaited = slices.Concat(awaited, early, late)
+		if childless++; ended || len(awaited) > 0 {
+			childless = 0
+		}
+		if len(awaited) > 0 && proc.AwaitsChild(shell.PID) || childless == alone || time.Since(began) > patience {
+			return awaited
+		}
+		signal(syscall.SIGCONT) // Those that it will wait for stay as they are.
+		time.Sleep(instant)
+	}
+}
+
+// pauseChildren stops the children that a shell waits for. It reports whether
+// there was one that had ended.
+func (s *stopping) pauseChildren(shell proc.ID, counts func(proc.Stat) bool) (awaited []proc.Stat, ended bool) {
+	for _, kid := range proc.Children(shell.PID) {
+		if !counts(kid) || slices.Contains(s.paused, kid.ID()) {
+			continue
+		}
+		s.grow(kid)
+		switch {
+		case kid.Zombie():
+			ended = true
+		case !s.tried && s.background(kid):
+		case s.pause(kid):
+			awaited = append(awaited, kid)
+		default:
+			ended = true
+		}
+	}
+	return awaited, ended
+}
+
+// pause stops a process until it has been signalled. It reports false if that
+// has ended.
+func (s *stopping) pause(m proc.Stat) bool {
+	if proc.Signal(m.ID(), syscall.SIGSTOP) != nil {
+		return false
+	}
+	s.paused = append(s.paused, m.ID())
+	if proc.AwaitStop(m.ID(), stops) {
+		return true
+	}
+	st, err := proc.Read(m.PID)
+	return err == nil && st.ID() == m.ID() && !st.Zombie() // It hangs in the kernel.
+}
+
+// grow waits until a fork of a shell has become what it is to be, a program or
+// a subshell. Until then its shell's handler for SIGINT would only note the
+// signal, and the program would start without it.
+//
+// A fork of the interactive shell ignores SIGQUIT until it has reset its
+// signals (bash 5.2, execute_cmd.c: restore_original_signals in
+// execute_disk_command, reset_signal_handlers in execute_in_subshell). A
+// subshell, and a fork of one, differ in nothing but in what they do: a subshell
+// soon sleeps, or it computes for long.
+func (s *stopping) grow(kid proc.Stat) {
+	const pause = 50 * time.Microsecond
+	for began := time.Now(); ; time.Sleep(pause) {
+		signals := proc.ReadSignals(kid.PID)
+		if !signals.Handles(syscall.SIGINT) || !s.subshell(kid) {
+			return
+		}
+		age := time.Since(began)
+		if st, err := proc.Read(kid.PID); err != nil || age > grown ||
+			!signals.Ignores(syscall.SIGQUIT) && (st.State == 'S' || age > computes) {
+			return
+		}
+	}
+}
+
+// subshell reports whether the process is a copy of bash.
+func (s *stopping) subshell(m proc.Stat) bool {
+	return s.program != "" && proc.Command(m.PID) == s.program
+}
+
+// gather stops processes from the top down, so that nobody has new children
+// meanwhile, and adds those that they have. A subshell is stopped at a good
+// moment, as bash is.
+func (s *stopping) gather(due []proc.Stat) []proc.Stat {
+	known := make(map[proc.ID]bool)
+	for _, m := range due {
+		known[m.ID()] = true
+	}
+	all := func(proc.Stat) bool { return true }
+	for i := 0; i < len(due); i++ { // It grows.
+		m := due[i]
+		var kids []proc.Stat
+		if s.subshell(m) {
+			kids = s.pin(func(sig syscall.Signal) { _ = proc.Signal(m.ID(), sig) }, m.ID(), all)
+			s.paused = append(s.paused, m.ID())
+		} else if s.pause(m) {
+			kids = proc.Children(m.PID)
+		}
+		for _, kid := range kids {
+			if !known[kid.ID()] && !kid.Zombie() && !s.background(kid) {
+				known[kid.ID()] = true
+				due = append(due, kid)
+			}
+		}
+	}
+	return due
+}
