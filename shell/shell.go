@@ -139,6 +139,7 @@ func (s *PersistentShell) Do(ctx context.Context, req command.Request) (command.
 
 // do runs the request. The caller has the turn.
 func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.Result, error) {
+	<-s.guarded // No command runs that would outlive a program that is killed now.
 	restart, err := s.ensure(ctx)
 	if err != nil {
 		return command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir(), Restart: restart}, err

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/limpet-sh/limpet/internal/proc"
 )
@@ -65,6 +66,21 @@ func Marked(entry string) []proc.Stat {
 		}
 	}
 	return marked
+}
+
+// AwaitNone waits until nobody carries the entry, and fails the test, with the
+// names of those who do, when that does not come.
+func AwaitNone(t testing.TB, entry, when string) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); ; time.Sleep(pause) {
+		alive := Marked(entry)
+		if len(alive) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%v after it was %s these live on: %s", Patience, when, Describe(alive))
+		}
+	}
 }
 
 // Describe names processes, for a failed test.

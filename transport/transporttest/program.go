@@ -130,7 +130,7 @@ func killedProgram(t *testing.T, s suite) {
 		began := time.Now()
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait() // It was killed.
-		testenv.Await(t, "the end of all that it ran: "+script, func() bool { return len(testenv.Marked(mark)) == 0 })
+		testenv.AwaitNone(t, mark, "killed during "+script)
 		testenv.Await(t, "its directory to be removed", func() bool {
 			left, _ := filepath.Glob(filepath.Join(dir, "run", "limpet-*", "*")) // The pattern is right.
 			return len(left) == 0
