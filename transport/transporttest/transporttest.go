@@ -67,7 +67,7 @@ var promises = []promise{
 	{number: 26, name: "StartIsSafeInTheBackgroundOfATerminal", check: backgroundOfTerminal},
 	{number: 27, name: "StreamsComeApartAndMergeInOrder", check: streams, polled: true},
 	{number: 28, name: "EndlessOutputIsBounded", check: endlessOutput, alone: true},
-	{number: 29, name: "GrepOverTheCapturesCannotFeedOnItself", check: grepCaptures, alone: true},
+	{number: 29, name: "ReadersOfTheCapturesStayBounded", check: grepCaptures, alone: true},
 	{number: 30, name: "LongOutputHasHeadTailAndPages", check: longOutput},
 	{number: 31, name: "UTF8IsWholeAtTheCuts", check: wholeRunes},
 	{number: 36, name: "DescriptorsAndProcessesStayFlat", check: flat, alone: true},
