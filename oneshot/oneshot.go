@@ -53,6 +53,7 @@ type Runner struct {
 	program *rundir.Program // nil until first used
 	dir     string
 	pool    *ipc.Pool
+	pids    *proc.Cursor // nil where there is none
 	keeper  ipc.Keeper
 	running sync.WaitGroup
 	closed  bool
@@ -189,6 +190,7 @@ func (r *Runner) open() error {
 		}
 	}
 	r.program, r.pool = program, ipc.NewPool(r.dir, r.opts.OutputLimit/2+4096)
+	r.pids, _ = proc.NewCursor() // Without one no leftovers are found.
 	return nil
 }
 
@@ -217,6 +219,7 @@ func (r *Runner) Close() error {
 	}
 	r.keeper.Close()
 	r.pool.Close()
+	r.pids.Close()
 	r.program.Release()
 	return nil
 }

@@ -27,6 +27,7 @@ type run struct {
 	started time.Time
 
 	dir     string
+	lastPID int // given out before the command was started
 	conn    transport.Conn
 	process proc.ID
 	monitor *ipc.Monitor
@@ -77,7 +78,8 @@ func (c *run) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer input.Close() // The child has its own.
+	defer input.Close()            // The child has its own.
+	c.lastPID, _ = c.r.pids.Last() // 0: there is no telling here.
 	if c.conn, err = opts.Transport.Start(ctx, spec); err != nil {
 		return &transport.StartError{Argv: spec.Argv[:1], Code: -1, Err: err}
 	}
@@ -105,6 +107,9 @@ func (c *run) argv() ([]string, error) {
 	// The file goes as soon as it was read.
 	return []string{"bash", "--noprofile", "--norc", "-c", `eval "$(<` + ipc.Quote(path) + `)"`}, nil
 }
+
+// mark is the entry in the environment of all that the command starts.
+func (c *run) mark() string { return ipc.CommandVar + "=" + c.id }
 
 type nopCloser struct{}
 
@@ -209,9 +214,12 @@ func (c *run) receipt(res *command.Result) {
 		res.Receipt.User = time.Duration(exit.Rusage.Utime.Nano())
 		res.Receipt.System = time.Duration(exit.Rusage.Stime.Nano())
 	}
-	for _, st := range (target{c}).Members() {
-		res.Receipt.Leftover = append(res.Receipt.Leftover,
-			command.Process{PID: st.PID, Start: st.Start, Command: proc.Command(st.PID)})
+	candidates, _, _ := c.r.pids.Since(c.lastPID) // None where there is no telling.
+	for _, st := range candidates {
+		if !st.Zombie() && (st.SID == c.process.PID || proc.HasEnv(st.PID, c.mark())) {
+			res.Receipt.Leftover = append(res.Receipt.Leftover,
+				command.Process{PID: st.PID, Start: st.Start, Command: proc.Command(st.PID)})
+		}
 	}
 }
 
@@ -242,7 +250,7 @@ func (t target) Members() []proc.Stat {
 	if err != nil {
 		return nil
 	}
-	members := tree.Session(t.c.process, ipc.CommandVar+"="+t.c.id)
+	members := tree.Session(t.c.process, t.c.mark())
 	if bash, ok := tree.Get(t.c.process); ok && !bash.Zombie() {
 		members = append(members, bash)
 	}

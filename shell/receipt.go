@@ -53,32 +53,20 @@ func (b *bash) noteProcesses(now time.Time) {
 	}
 }
 
-// probeMax is how many pids are looked at one by one; beyond that, reading the
-// list of all processes is cheaper.
-const probeMax = 64
-
 // leftover finds the processes that the command left running. Nothing was
 // forked anywhere if the last pid has not moved, which is what makes this free
 // for commands that fork nothing.
 func (b *bash) leftover() []command.Process {
-	last, err := b.pids.Last()
-	if err != nil || b.id.Start == 0 {
+	if b.id.Start == 0 {
 		return nil
 	}
-	first := b.lastPID + 1
+	candidates, last, err := b.pids.Since(b.lastPID)
+	if err != nil {
+		return nil // There is no telling here.
+	}
 	b.lastPID, b.lastTime = last, time.Now()
-	if last == first-1 {
+	if len(candidates) == 0 {
 		return nil
-	}
-	var candidates []proc.Stat
-	if first <= last && last-first < probeMax {
-		for pid := first; pid <= last; pid++ {
-			if st, err := proc.Read(pid); err == nil {
-				candidates = append(candidates, st)
-			}
-		}
-	} else {
-		candidates, _ = proc.List() // It worked before the command.
 	}
 	var found []command.Process
 	for _, st := range candidates {

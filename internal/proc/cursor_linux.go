@@ -11,7 +11,8 @@ import (
 
 // Cursor tells which pid was given out last in this pid namespace (proc(5),
 // /proc/loadavg): if it stands still, nothing was forked. It keeps a descriptor,
-// since it is asked after every command. Close it.
+// since it is asked after every command. Close it. A nil Cursor knows nothing;
+// any number of goroutines may use one.
 type Cursor struct{ f *os.File }
 
 // NewCursor opens a Cursor.
@@ -37,7 +38,30 @@ func (c *Cursor) Last() (int, error) {
 	return strconv.Atoi(string(text[bytes.LastIndexByte(text, ' ')+1:]))
 }
 
-// Close closes the descriptor. A nil Cursor has none.
+// probeMax is how many pids are looked at one by one; beyond that, reading the
+// list of all processes is cheaper.
+const probeMax = 64
+
+// Since returns the processes that may have been forked since Last was before,
+// others among them, and what Last is now.
+func (c *Cursor) Since(before int) (candidates []Stat, last int, err error) {
+	last, err = c.Last()
+	if err != nil || last == before {
+		return nil, last, err
+	}
+	if last < before || last-before > probeMax { // Pids start again at the bottom.
+		candidates, err = List()
+		return candidates, last, err
+	}
+	for pid := before + 1; pid <= last; pid++ {
+		if st, err := Read(pid); err == nil {
+			candidates = append(candidates, st)
+		}
+	}
+	return candidates, last, nil
+}
+
+// Close closes the descriptor.
 func (c *Cursor) Close() {
 	if c != nil {
 		_ = c.f.Close() // Read only: nothing to lose.

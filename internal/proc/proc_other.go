@@ -26,9 +26,10 @@ func AwaitsChild(int) bool             { return true }
 // Cursor has nothing to tell here.
 type Cursor struct{}
 
-func NewCursor() (*Cursor, error)    { return nil, errors.ErrUnsupported }
-func (c *Cursor) Last() (int, error) { return 0, errors.ErrUnsupported }
-func (c *Cursor) Close()             {}
+func NewCursor() (*Cursor, error)                { return nil, errors.ErrUnsupported }
+func (c *Cursor) Last() (int, error)             { return 0, errors.ErrUnsupported }
+func (c *Cursor) Since(int) ([]Stat, int, error) { return nil, 0, errors.ErrUnsupported }
+func (c *Cursor) Close()                         {}
 
 // Signal signals by pid alone: there is no start time to compare here.
 func Signal(id ID, sig syscall.Signal) error {
