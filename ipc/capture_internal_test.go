@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-)
 
-const patience = 30 * time.Second
+	"github.com/limpet-sh/limpet/internal/testenv"
+)
 
 func testCapture(t *testing.T, keep int64) *capture {
 	t.Helper()
@@ -303,13 +303,13 @@ func TestKeeperBoundsWhatAJobWritesAndDropsTheFileWhenItEnds(t *testing.T) {
 		_, err = job.Write(bytes.Repeat([]byte("x"), 1<<20))
 		require.NoError(t, err)
 	}
-	require.Eventually(t, func() bool { return blocks(t, job) < 1<<20 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return blocks(t, job) < 1<<20 }, testenv.Patience, time.Millisecond)
 	require.FileExists(t, c.path)
 	require.NoError(t, job.Close())
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(c.path)
 		return os.IsNotExist(err)
-	}, patience, time.Millisecond)
+	}, testenv.Patience, time.Millisecond)
 	k.Close()
 	k.Close()
 }

@@ -16,10 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/ipc"
 )
-
-const patience = 30 * time.Second
 
 // instances counts the inotify instances of this process.
 func instances(t *testing.T) int {
@@ -39,7 +38,7 @@ func wakes(t *testing.T, watch *ipc.Watch) {
 	t.Helper()
 	select {
 	case <-watch.C:
-	case <-time.After(patience):
+	case <-time.After(testenv.Patience):
 		require.FailNow(t, "no event comes")
 	}
 }

@@ -14,27 +14,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/oneshot"
 	"github.com/limpet-sh/limpet/transport"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const patience = 30 * time.Second
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 var errWhy = errors.New("why")
-
-func background(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func runner(t *testing.T, opts *oneshot.Options) *oneshot.Runner {
 	t.Helper()
@@ -90,7 +81,7 @@ func TestResultsAndErrorsAreThoseOfTheTable(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			ctx := row.ctx
 			if ctx == nil {
-				ctx = background(t)
+				ctx = testenv.Context(t)
 			}
 			res, err := runner(t, &row.opts).Do(ctx, row.req)
 			assert.Equal(t, row.code, res.ExitCode)
@@ -118,7 +109,7 @@ func TestAFileThatCannotBeExecutedIsAnError(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("no program\n"), 0o755))
 	r := runner(t, &oneshot.Options{Bash: path})
 	for range 2 {
-		_, err := r.Run(background(t), "true")
+		_, err := r.Run(testenv.Context(t), "true")
 		_, ok := errors.AsType[*transport.StartError](err)
 		require.True(t, ok, "%T: %v", err, err)
 	}
@@ -131,7 +122,7 @@ func TestConcurrentRunsNeverMixResults(t *testing.T) {
 		callers.Go(func() {
 			for range 5 {
 				word := strings.Repeat("w", i+1)
-				res, err := r.Run(background(t), "echo "+word+"; exit "+"1")
+				res, err := r.Run(testenv.Context(t), "echo "+word+"; exit "+"1")
 				assert.NoError(t, err)
 				assert.Equal(t, word+"\n", res.Stdout.String())
 				assert.Equal(t, 1, res.ExitCode)
@@ -143,7 +134,7 @@ func TestConcurrentRunsNeverMixResults(t *testing.T) {
 
 func TestLeftoversAreListedDoNotHoldTheCallUpAndEndWithClose(t *testing.T) {
 	r := runner(t, nil)
-	res, err := r.Run(background(t), "sleep 1000 & setsid sleep 1001 & echo started; while ! pgrep -f 'sleep 100[0]' >/dev/null || ! pgrep -f 'sleep 100[1]' >/dev/null; do :; done")
+	res, err := r.Run(testenv.Context(t), "sleep 1000 & setsid sleep 1001 & echo started; while ! pgrep -f 'sleep 100[0]' >/dev/null || ! pgrep -f 'sleep 100[1]' >/dev/null; do :; done")
 	require.NoError(t, err)
 	assert.Equal(t, "started\n", res.Stdout.String())
 	require.Len(t, res.Receipt.Leftover, 2)
@@ -157,7 +148,7 @@ func TestLeftoversAreListedDoNotHoldTheCallUpAndEndWithClose(t *testing.T) {
 func TestABigScriptRunsByteForByte(t *testing.T) {
 	r := runner(t, nil)
 	text := strings.Repeat("0123456789abcde\n", 1<<16)
-	res, err := r.Do(background(t), command.Request{Script: "cat <<'E'\n" + text + "E\nexit 3", MergeStderr: true})
+	res, err := r.Do(testenv.Context(t), command.Request{Script: "cat <<'E'\n" + text + "E\nexit 3", MergeStderr: true})
 	require.NoError(t, err)
 	assert.Equal(t, 3, res.ExitCode)
 	assert.Equal(t, text, res.Stdout.String())
@@ -181,7 +172,7 @@ func TestStdinIsReadFromWhateverItIs(t *testing.T) {
 		{"one that fails", io.MultiReader(strings.NewReader("half"), failing{}), "half"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			res, err := r.Do(background(t), command.Request{Script: "cat", Stdin: test.in})
+			res, err := r.Do(testenv.Context(t), command.Request{Script: "cat", Stdin: test.in})
 			require.NoError(t, err)
 			assert.Equal(t, test.want, res.Stdout.String())
 		})
@@ -195,13 +186,13 @@ func (failing) Read([]byte) (int, error) { return 0, errWhy }
 func TestAReaderThatBlocksDoesNotHoldTheCallUp(t *testing.T) {
 	in, out := io.Pipe()
 	defer out.Close() // Lets the copying goroutine go.
-	res, err := runner(t, nil).Do(background(t), command.Request{Script: "echo done", Stdin: in})
+	res, err := runner(t, nil).Do(testenv.Context(t), command.Request{Script: "echo done", Stdin: in})
 	require.NoError(t, err)
 	assert.Equal(t, "done\n", res.Stdout.String())
 }
 
 func TestACommandThatDoesNotReadIsNotHeldUpByItsInput(t *testing.T) {
-	res, err := runner(t, nil).Do(background(t), command.Request{Script: "exit 4", Stdin: strings.NewReader(strings.Repeat("x", 8<<20))})
+	res, err := runner(t, nil).Do(testenv.Context(t), command.Request{Script: "exit 4", Stdin: strings.NewReader(strings.Repeat("x", 8<<20))})
 	require.NoError(t, err)
 	assert.Equal(t, 4, res.ExitCode)
 }
@@ -210,14 +201,14 @@ func TestUseAfterCloseIsErrClosed(t *testing.T) {
 	r := runner(t, nil)
 	require.NoError(t, r.Close())
 	require.NoError(t, r.Close())
-	_, err := r.Run(background(t), "true")
+	_, err := r.Run(testenv.Context(t), "true")
 	require.ErrorIs(t, err, interrupt.ErrClosed)
 }
 
 func TestNothingIsLeftInTheRuntimeDirAfterClose(t *testing.T) {
 	dir := t.TempDir()
 	r := runner(t, &oneshot.Options{RuntimeDir: dir})
-	_, err := r.Run(background(t), "echo x; sleep 1000 &")
+	_, err := r.Run(testenv.Context(t), "echo x; sleep 1000 &")
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
 	found, err := filepath.Glob(filepath.Join(dir, "limpet-*", "*"))
@@ -228,19 +219,19 @@ func TestNothingIsLeftInTheRuntimeDirAfterClose(t *testing.T) {
 func TestADeletedRuntimeDirDoesNotBrickTheRunner(t *testing.T) {
 	dir := t.TempDir()
 	r := runner(t, &oneshot.Options{RuntimeDir: dir})
-	_, err := r.Run(background(t), "true")
+	_, err := r.Run(testenv.Context(t), "true")
 	require.NoError(t, err)
 	found, err := filepath.Glob(filepath.Join(dir, "limpet-*"))
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.NoError(t, os.RemoveAll(found[0]))
-	res, err := r.Run(background(t), "echo again")
+	res, err := r.Run(testenv.Context(t), "echo again")
 	require.NoError(t, err)
 	assert.Equal(t, "again\n", res.Stdout.String())
 }
 
 func TestReceiptNamesTheSignal(t *testing.T) {
-	res, err := runner(t, nil).Run(background(t), "kill -TERM $$")
+	res, err := runner(t, nil).Run(testenv.Context(t), "kill -TERM $$")
 	require.NoError(t, err)
 	assert.Equal(t, syscall.SIGTERM, res.Receipt.Signal)
 	assert.Equal(t, 143, res.ExitCode)

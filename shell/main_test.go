@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(testenv.Main(m))
 }
 
 // helpers are the programs that the test binary can be.
@@ -55,16 +55,6 @@ func helper(t *testing.T, role string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// patience bounds what should take a moment, on a machine that is busy.
-const patience = 30 * time.Second
-
-func background(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // start starts a shell that is closed at the end of the test.
 func start(t *testing.T, opts *shell.Options) *shell.PersistentShell {
 	t.Helper()
@@ -78,7 +68,7 @@ func start(t *testing.T, opts *shell.Options) *shell.PersistentShell {
 	if own.Dir == "" {
 		own.Dir = t.TempDir()
 	}
-	sh, err := shell.Start(background(t), &own)
+	sh, err := shell.Start(testenv.Context(t), &own)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sh.Close()) })
 	return sh
@@ -87,7 +77,7 @@ func start(t *testing.T, opts *shell.Options) *shell.PersistentShell {
 // run runs a script that bash must be able to report on.
 func run(t *testing.T, sh *shell.PersistentShell, script string) command.Result {
 	t.Helper()
-	res, err := sh.Run(background(t), script)
+	res, err := sh.Run(testenv.Context(t), script)
 	require.NoError(t, err, script)
 	return res
 }
@@ -112,7 +102,7 @@ func awaitFile(t *testing.T, path string) {
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(path)
 		return err == nil
-	}, patience, time.Millisecond, "%s never appears", path)
+	}, testenv.Patience, time.Millisecond, "%s never appears", path)
 }
 
 // begin runs a script in the background and returns, when the script has made
@@ -139,7 +129,7 @@ func await(t *testing.T, done <-chan answer) answer {
 	select {
 	case a := <-done:
 		return a
-	case <-time.After(patience):
+	case <-time.After(testenv.Patience):
 		require.FailNow(t, "the command does not return")
 		return answer{}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/shell"
 )
@@ -120,7 +121,7 @@ func TestResultsAndErrorsAreThoseOfTheTable(t *testing.T) {
 			opts.Dir, opts.Interrupts = dir, src
 			sh := start(t, &opts)
 
-			ctx := background(t)
+			ctx := testenv.Context(t)
 			if row.ctx != nil {
 				var cancel context.CancelFunc
 				ctx, cancel = row.ctx(ctx)
@@ -161,7 +162,7 @@ func TestResultsAndErrorsAreThoseOfTheTable(t *testing.T) {
 
 func TestARecordThatWasThereBeforeTheSignalWins(t *testing.T) {
 	sh := start(t, nil)
-	ctx, cancel := context.WithCancel(background(t))
+	ctx, cancel := context.WithCancel(testenv.Context(t))
 	defer cancel()
 	// The Writer is the last to be served: by then the command has reported.
 	res, err := sh.Do(ctx, command.Request{Script: "echo done; (exit 5)", Stdout: writerFunc(func(p []byte) (int, error) {
@@ -203,7 +204,7 @@ func TestReceiptSaysPipelineAndSignal(t *testing.T) {
 
 func TestDeadErrorSaysWhatKilledBash(t *testing.T) {
 	sh := start(t, nil)
-	_, err := sh.Run(background(t), "kill -9 $$")
+	_, err := sh.Run(testenv.Context(t), "kill -9 $$")
 	dead, ok := errors.AsType[*shell.DeadError](err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, syscall.SIGKILL, dead.Signal)

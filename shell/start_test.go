@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/shell"
 	"github.com/limpet-sh/limpet/transport"
@@ -55,7 +56,7 @@ func TestStartRefusesWhatIsNoBash(t *testing.T) {
 		{"another shell", "/bin/cat", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			sh, err := shell.Start(background(t), &shell.Options{Bash: test.bash, RuntimeDir: t.TempDir(), StartTimeout: 2 * time.Second})
+			sh, err := shell.Start(testenv.Context(t), &shell.Options{Bash: test.bash, RuntimeDir: t.TempDir(), StartTimeout: 2 * time.Second})
 			require.Nil(t, sh)
 			started, ok := errors.AsType[*shell.StartError](err)
 			require.True(t, ok, "%T: %v", err, err)
@@ -100,14 +101,14 @@ func TestStartRefusesWhatCannotBeExecuted(t *testing.T) {
 }
 
 func TestAMissingBashIsANoBashError(t *testing.T) {
-	_, err := shell.Start(background(t), &shell.Options{Bash: "/no/such/bash"})
+	_, err := shell.Start(testenv.Context(t), &shell.Options{Bash: "/no/such/bash"})
 	_, ok := errors.AsType[*transport.NoBashError](err)
 	assert.True(t, ok, "%v", err)
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func TestAProgramThatSaysNothingEndsWithTheStartTimeout(t *testing.T) {
-	_, err := shell.Start(background(t), &shell.Options{
+	_, err := shell.Start(testenv.Context(t), &shell.Options{
 		Bash: program(t, "#!/bin/sh\nexec sleep 60\n"), RuntimeDir: t.TempDir(), StartTimeout: 200 * time.Millisecond,
 	})
 	require.ErrorContains(t, err, "StartTimeout")
@@ -135,14 +136,14 @@ func TestTheContextOfStartBoundsTheStartOnly(t *testing.T) {
 }
 
 func TestStartRefusesBadOptions(t *testing.T) {
-	_, err := shell.Start(background(t), &shell.Options{Dir: "/no/such/dir"})
+	_, err := shell.Start(testenv.Context(t), &shell.Options{Dir: "/no/such/dir"})
 	dir, ok := errors.AsType[*shell.DirError](err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, "/no/such/dir", dir.Dir)
 	assert.ErrorIs(t, err, os.ErrNotExist)
 
 	for _, entry := range []string{"NAME", "=x", "A=secret\x00"} {
-		_, err := shell.Start(background(t), &shell.Options{Env: []string{entry}})
+		_, err := shell.Start(testenv.Context(t), &shell.Options{Env: []string{entry}})
 		_, ok := errors.AsType[*command.EnvError](err)
 		assert.True(t, ok, "%q: %v", entry, err)
 		assert.NotContains(t, err.Error(), "secret")
@@ -167,7 +168,7 @@ func mountTmpfs(t *testing.T, options string, flags uintptr) string {
 
 func TestAReadOnlyRuntimeDirIsAClearError(t *testing.T) {
 	dir := mountTmpfs(t, "size=64k", unix.MS_RDONLY)
-	_, err := shell.Start(background(t), &shell.Options{RuntimeDir: dir})
+	_, err := shell.Start(testenv.Context(t), &shell.Options{RuntimeDir: dir})
 	disk, ok := errors.AsType[*ipc.DiskError](err)
 	require.True(t, ok, "%T: %v", err, err)
 	assert.ErrorIs(t, err, unix.EROFS)
@@ -176,7 +177,7 @@ func TestAReadOnlyRuntimeDirIsAClearError(t *testing.T) {
 }
 
 func TestAMissingRuntimeDirIsAClearError(t *testing.T) {
-	_, err := shell.Start(background(t), &shell.Options{RuntimeDir: "/no/such/dir"})
+	_, err := shell.Start(testenv.Context(t), &shell.Options{RuntimeDir: "/no/such/dir"})
 	_, ok := errors.AsType[*ipc.DiskError](err)
 	require.True(t, ok, "%T: %v", err, err)
 	assert.ErrorIs(t, err, os.ErrNotExist)
@@ -189,7 +190,7 @@ func TestAFullRuntimeDirIsAClearErrorAndTheShellGoesOnWhenThereIsRoom(t *testing
 	ballast := filepath.Join(dir, "ballast")
 	_ = exec.Command("dd", "if=/dev/zero", "of="+ballast, "bs=4k").Run() // It fails when the disk is full.
 	long := "echo " + strings.Repeat("x", 100_000)
-	_, err := sh.Run(background(t), long)
+	_, err := sh.Run(testenv.Context(t), long)
 	_, ok := errors.AsType[*ipc.DiskError](err)
 	require.True(t, ok, "%T: %v", err, err)
 	assert.ErrorIs(t, err, unix.ENOSPC)
@@ -211,7 +212,7 @@ func TestInitFilesAreSourcedInOrder(t *testing.T) {
 func TestAnInitFileThatExitsIsAStartError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rc")
 	require.NoError(t, os.WriteFile(file, []byte("exit 4"), 0o600))
-	_, err := shell.Start(background(t), &shell.Options{InitFiles: []string{file}, RuntimeDir: t.TempDir()})
+	_, err := shell.Start(testenv.Context(t), &shell.Options{InitFiles: []string{file}, RuntimeDir: t.TempDir()})
 	started, ok := errors.AsType[*shell.StartError](err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, 4, started.Code)
@@ -220,7 +221,7 @@ func TestAnInitFileThatExitsIsAStartError(t *testing.T) {
 
 func TestNothingIsLeftInTheRuntimeDirAfterClose(t *testing.T) {
 	dir := t.TempDir()
-	sh, err := shell.Start(background(t), &shell.Options{RuntimeDir: dir})
+	sh, err := shell.Start(testenv.Context(t), &shell.Options{RuntimeDir: dir})
 	require.NoError(t, err)
 	run(t, sh, "echo x; sleep 1000 & echo $!")
 	require.NoError(t, sh.Close())
@@ -238,7 +239,7 @@ func TestStartsBesideClosesAlwaysSucceed(t *testing.T) {
 		go func() {
 			errs <- func() error {
 				for range 60 {
-					sh, err := shell.Start(context.Background(), &shell.Options{RuntimeDir: dir, StartTimeout: patience})
+					sh, err := shell.Start(context.Background(), &shell.Options{RuntimeDir: dir, StartTimeout: testenv.Patience})
 					if err != nil {
 						return err
 					}
@@ -303,7 +304,7 @@ func TestThePollOptionWorksAsEventsDo(t *testing.T) {
 		assert.Equal(t, 4, res.ExitCode)
 		assert.Equal(t, string(rune('0'+(i+1)%10)), res.Stdout.String()[len(res.Stdout.String())-2:][:1])
 	}
-	_, err := sh.Do(background(t), command.Request{Script: "sleep 60", Timeout: 200 * time.Millisecond})
+	_, err := sh.Do(testenv.Context(t), command.Request{Script: "sleep 60", Timeout: 200 * time.Millisecond})
 	assert.ErrorIs(t, err, shell.ErrTimeout)
 	assert.Equal(t, "20", says(t, sh, "echo $x"))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -96,7 +97,7 @@ func TestEverythingThatWasSavedIsRestoredAfterAKillWhileIdle(t *testing.T) {
 			run(t, sh, row.set)
 			run(t, sh, ": exit") // The word makes it save what was set before.
 			killAndWait(t, pid)
-			res, err := sh.Run(background(t), "true")
+			res, err := sh.Run(testenv.Context(t), "true")
 			require.NotNil(t, res.Restart)
 			if err == nil { // Else it was sent right before the death was seen.
 				assert.Contains(t, res.Restart.Reason, "while it was idle")
@@ -116,13 +117,13 @@ func killAndWait(t *testing.T, pid int) {
 	require.Eventually(t, func() bool {
 		now, err := proc.Read(pid)
 		return err != nil || now.ID() != st.ID()
-	}, patience, time.Millisecond)
+	}, testenv.Patience, time.Millisecond)
 }
 
 func TestADeadShellSaysWhatWasLost(t *testing.T) {
 	sh := start(t, nil)
 	run(t, sh, "sleep 1000 & disown; exec 9</dev/null")
-	res, err := sh.Run(background(t), "y=unsaved; kill -9 $$")
+	res, err := sh.Run(testenv.Context(t), "y=unsaved; kill -9 $$")
 	require.Error(t, err)
 	require.NotNil(t, res.Restart)
 	assert.Contains(t, res.Restart.Reason, "the command ended bash by signal 9")
@@ -184,7 +185,7 @@ func TestResetBringsBackTheStateAfterStart(t *testing.T) {
 	run(t, sh, "x=1; fromrc=2; cd /; f() { :; }")
 	pid, err := strconv.Atoi(says(t, sh, "sleep 1000 & echo $!"))
 	require.NoError(t, err)
-	require.NoError(t, sh.Reset(background(t)))
+	require.NoError(t, sh.Reset(testenv.Context(t)))
 	assert.Equal(t, dir, sh.Dir())
 	res := run(t, sh, "echo ${x-unset} $fromrc $PWD; declare -F")
 	assert.Equal(t, "unset 1 "+dir+"\n", res.Stdout.String())
@@ -196,7 +197,7 @@ func TestResetBringsBackTheStateAfterStart(t *testing.T) {
 func TestResetRevivesAShellWhoseBashIsDead(t *testing.T) {
 	sh := start(t, nil)
 	killAndWait(t, bashPID(t, sh))
-	require.NoError(t, sh.Reset(background(t)))
+	require.NoError(t, sh.Reset(testenv.Context(t)))
 	res := run(t, sh, "echo back")
 	assert.Nil(t, res.Restart)
 	assert.Equal(t, "back\n", res.Stdout.String())
@@ -214,7 +215,7 @@ func TestAShellThatCannotBeReplacedSaysSoAndTriesAgain(t *testing.T) {
 	assert.Equal(t, 6, res.ExitCode)
 	require.NotNil(t, res.Restart)
 	require.Error(t, res.Restart.Err)
-	res, err = sh.Run(background(t), "true")
+	res, err = sh.Run(testenv.Context(t), "true")
 	require.Error(t, err)
 	assert.Equal(t, -1, res.ExitCode)
 	require.NoError(t, os.Rename(link+".away", link))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/shell"
 )
@@ -57,7 +58,7 @@ func TestEnvIsExactlyWhatOptionsSay(t *testing.T) {
 func TestRequestEnvIsForOneCommandOnly(t *testing.T) {
 	sh := start(t, nil)
 	run(t, sh, "export KEPT=old; PLAIN=old")
-	res, err := sh.Do(background(t), command.Request{
+	res, err := sh.Do(testenv.Context(t), command.Request{
 		Script: `echo "$KEPT $PLAIN $NEW"; sh -c 'echo "$KEPT $PLAIN $NEW"'`,
 		Env:    []string{"KEPT=1", "KEPT=2", "PLAIN=p", "NEW=$(echo no) 'q'"},
 	})
@@ -70,7 +71,7 @@ func TestRequestEnvIsForOneCommandOnly(t *testing.T) {
 func TestRequestEnvHoldsForOneCommandInPosixMode(t *testing.T) {
 	sh := start(t, nil)
 	run(t, sh, "set -o posix")
-	_, err := sh.Do(background(t), command.Request{Script: "echo $NEW", Env: []string{"NEW=1"}})
+	_, err := sh.Do(testenv.Context(t), command.Request{Script: "echo $NEW", Env: []string{"NEW=1"}})
 	require.NoError(t, err)
 	assert.Equal(t, "unset", says(t, sh, `echo "${NEW-unset}"`))
 }
@@ -78,7 +79,7 @@ func TestRequestEnvHoldsForOneCommandInPosixMode(t *testing.T) {
 func TestRequestEnvReachesScriptsPastAFunctionNamedEval(t *testing.T) {
 	sh := start(t, nil)
 	run(t, sh, "eval() { echo hijacked; }")
-	res, err := sh.Do(background(t), command.Request{Script: "echo $NEW", Env: []string{"NEW=1"}})
+	res, err := sh.Do(testenv.Context(t), command.Request{Script: "echo $NEW", Env: []string{"NEW=1"}})
 	require.NoError(t, err)
 	assert.Equal(t, "1\n", res.Stdout.String())
 }
@@ -91,7 +92,7 @@ func TestRequestDirIsForOneCommandOnly(t *testing.T) {
 	home, other, elsewhere := filepath.Join(top, "home"), filepath.Join(top, "other"), filepath.Join(top, "elsewhere")
 	sh := start(t, &shell.Options{Dir: home})
 	do := func(dir, script string) command.Result {
-		res, err := sh.Do(background(t), command.Request{Script: script, Dir: dir})
+		res, err := sh.Do(testenv.Context(t), command.Request{Script: script, Dir: dir})
 		require.NoError(t, err)
 		return res
 	}
@@ -108,7 +109,7 @@ func TestRequestDirLeavesCdMinusAlone(t *testing.T) {
 	a, b, c := t.TempDir(), t.TempDir(), t.TempDir()
 	sh := start(t, &shell.Options{Dir: a})
 	run(t, sh, "cd "+b)
-	_, err := sh.Do(background(t), command.Request{Script: "true", Dir: c})
+	_, err := sh.Do(testenv.Context(t), command.Request{Script: "true", Dir: c})
 	require.NoError(t, err)
 	assert.Equal(t, a, says(t, sh, "cd -"))
 }
@@ -117,7 +118,7 @@ func TestStdinRunsWithTheShellsDirectoryAndEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	sh := start(t, nil)
 	run(t, sh, "cd "+dir+"; export X='a b'; plain=1")
-	res, err := sh.Do(background(t), command.Request{
+	res, err := sh.Do(testenv.Context(t), command.Request{
 		Script: `cat; echo "$X ${plain-unset} $PWD $Y"; cd /; (exit 3)`, Stdin: strings.NewReader("in\n"), Env: []string{"Y=y"},
 	})
 	require.NoError(t, err)
@@ -130,7 +131,7 @@ func TestStdinRunsWithTheShellsDirectoryAndEnvironment(t *testing.T) {
 func TestStdinWorksWhateverIsExported(t *testing.T) {
 	sh := start(t, &shell.Options{Env: append(shell.DefaultEnv(), "odd.name=1")})
 	run(t, sh, "f() { echo from f; }; export -f f")
-	res, err := sh.Do(background(t), command.Request{Script: "cat; f", Stdin: strings.NewReader("in\n")})
+	res, err := sh.Do(testenv.Context(t), command.Request{Script: "cat; f", Stdin: strings.NewReader("in\n")})
 	require.NoError(t, err)
 	assert.Equal(t, "in\nfrom f\n", res.Stdout.String())
 }
@@ -138,7 +139,7 @@ func TestStdinWorksWhateverIsExported(t *testing.T) {
 func TestStdinWorksPastAFunctionNamedBuiltin(t *testing.T) {
 	sh := start(t, nil)
 	run(t, sh, "builtin() { echo hijacked; }; export X=1")
-	res, err := sh.Do(background(t), command.Request{Script: "cat; echo $X", Stdin: strings.NewReader("in\n")})
+	res, err := sh.Do(testenv.Context(t), command.Request{Script: "cat; echo $X", Stdin: strings.NewReader("in\n")})
 	require.NoError(t, err)
 	assert.Equal(t, "in\n1\n", res.Stdout.String())
 }
@@ -155,10 +156,10 @@ func TestBeforeMayChangeARequest(t *testing.T) {
 		return nil
 	}})
 	assert.Equal(t, "changed: x", says(t, sh, "x"))
-	res, err := sh.Do(background(t), command.Request{Script: "y", Stdin: strings.NewReader("")})
+	res, err := sh.Do(testenv.Context(t), command.Request{Script: "y", Stdin: strings.NewReader("")})
 	require.NoError(t, err)
 	assert.Equal(t, "changed: y\n", res.Stdout.String())
-	_, err = sh.Run(background(t), "spoil")
+	_, err = sh.Run(testenv.Context(t), "spoil")
 	assert.ErrorIs(t, err, command.ErrNUL)
 	assert.Equal(t, []string{"x", "y", "spoil"}, asked)
 }
@@ -181,7 +182,7 @@ func TestAStoppedSourceRefusesUntilItIsCleared(t *testing.T) {
 	sh := start(t, &shell.Options{Interrupts: src.Child()})
 	src.Stop(errWhy)
 	marker := filepath.Join(t.TempDir(), "ran")
-	_, err := sh.Run(background(t), ": >"+marker)
+	_, err := sh.Run(testenv.Context(t), ": >"+marker)
 	require.ErrorIs(t, err, errWhy)
 	require.ErrorIs(t, err, shell.ErrInterrupted)
 	assert.NoFileExists(t, marker)
@@ -192,11 +193,11 @@ func TestAStoppedSourceRefusesUntilItIsCleared(t *testing.T) {
 func TestAStoppedSourceRefusesThoseWhoWaitForTheirTurn(t *testing.T) {
 	src := interrupt.New()
 	sh := start(t, &shell.Options{Interrupts: src})
-	first := begin(t, sh, background(t), "sleep 60")
+	first := begin(t, sh, testenv.Context(t), "sleep 60")
 	second := make(chan answer, 1)
 	marker := filepath.Join(t.TempDir(), "ran")
 	go func() {
-		res, err := sh.Run(background(t), ": >"+marker)
+		res, err := sh.Run(testenv.Context(t), ": >"+marker)
 		second <- answer{res, err}
 	}()
 	src.Stop(errWhy)
@@ -207,8 +208,8 @@ func TestAStoppedSourceRefusesThoseWhoWaitForTheirTurn(t *testing.T) {
 
 func TestWaitingCallersGiveUpWithTheirOwnContext(t *testing.T) {
 	sh := start(t, nil)
-	first := begin(t, sh, background(t), "sleep 60")
-	ctx, cancel := context.WithTimeout(background(t), 50*time.Millisecond)
+	first := begin(t, sh, testenv.Context(t), "sleep 60")
+	ctx, cancel := context.WithTimeout(testenv.Context(t), 50*time.Millisecond)
 	defer cancel()
 	marker := filepath.Join(t.TempDir(), "ran")
 	res, err := sh.Run(ctx, ": >"+marker)
@@ -223,11 +224,11 @@ func TestWaitingCallersGiveUpWithTheirOwnContext(t *testing.T) {
 
 func TestCloseAnswersEverybody(t *testing.T) {
 	sh := start(t, nil)
-	first := begin(t, sh, background(t), "sleep 60")
+	first := begin(t, sh, testenv.Context(t), "sleep 60")
 	waiting := make(chan answer, 10)
 	for range cap(waiting) {
 		go func() {
-			res, err := sh.Run(background(t), "echo ran")
+			res, err := sh.Run(testenv.Context(t), "echo ran")
 			waiting <- answer{res, err}
 		}()
 	}
@@ -242,11 +243,11 @@ func TestUseAfterCloseIsErrClosed(t *testing.T) {
 	sh := start(t, nil)
 	require.NoError(t, sh.Close())
 	require.NoError(t, sh.Close())
-	res, err := sh.Run(background(t), "echo x")
+	res, err := sh.Run(testenv.Context(t), "echo x")
 	require.ErrorIs(t, err, shell.ErrClosed)
 	assert.Equal(t, command.CodeUnknown, res.ExitCode)
 	require.ErrorIs(t, sh.Interrupt(), shell.ErrClosed)
-	require.ErrorIs(t, sh.Reset(background(t)), shell.ErrClosed)
+	require.ErrorIs(t, sh.Reset(testenv.Context(t)), shell.ErrClosed)
 	assert.NotEmpty(t, sh.Dir())
 }
 
@@ -259,7 +260,7 @@ func TestInterruptWhenIdleDoesNothing(t *testing.T) {
 func TestAnInterruptLeavesTheStateAndTheJobs(t *testing.T) {
 	sh := start(t, nil)
 	run(t, sh, "x=1; f() { echo f; }; sleep 1000 & job=$!")
-	_, err := sh.Do(background(t), command.Request{Script: "while :; do :; done", Timeout: 100 * time.Millisecond})
+	_, err := sh.Do(testenv.Context(t), command.Request{Script: "while :; do :; done", Timeout: 100 * time.Millisecond})
 	stopped, ok := errors.AsType[*shell.InterruptError](err)
 	require.True(t, ok, "%v", err)
 	assert.True(t, stopped.Outcome.ShellSurvived)
@@ -300,7 +301,7 @@ func TestARuntimeDirThatWasDeletedDuringACommandDoesNotLoseIt(t *testing.T) {
 			sh := start(t, &shell.Options{RuntimeDir: base, Poll: poll})
 			run(t, sh, "x=1")
 			gate := filepath.Join(t.TempDir(), "go")
-			done := begin(t, sh, background(t), "until [[ -e "+gate+" ]]; do sleep 0.01; done; echo $x; (exit 4)")
+			done := begin(t, sh, testenv.Context(t), "until [[ -e "+gate+" ]]; do sleep 0.01; done; echo $x; (exit 4)")
 			removeRuntime(t, base)
 			require.NoError(t, os.WriteFile(gate, nil, 0o600))
 			got := await(t, done)
@@ -328,7 +329,7 @@ func TestASecondShellStartsAfterTheRuntimeDirWasDeleted(t *testing.T) {
 	base := t.TempDir()
 	start(t, &shell.Options{RuntimeDir: base})
 	removeRuntime(t, base)
-	second, err := shell.Start(background(t), &shell.Options{RuntimeDir: base})
+	second, err := shell.Start(testenv.Context(t), &shell.Options{RuntimeDir: base})
 	require.NoError(t, err)
 	require.NoError(t, second.Close())
 }
@@ -398,12 +399,12 @@ func TestNothingThatAScriptDoesCutsTheLine(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			sh := start(t, nil)
-			_, err := sh.Run(background(t), "kept=1")
+			_, err := sh.Run(testenv.Context(t), "kept=1")
 			require.NoError(t, err)
-			_, err = sh.Run(background(t), test.script)
+			_, err = sh.Run(testenv.Context(t), test.script)
 			require.NoError(t, err)
 			for range 2 {
-				res, err := sh.Run(background(t), `/bin/echo "out:$kept"; /bin/echo err >&2; /bin/sh -c 'exit 5' || /bin/sh -c 'exit 6'`)
+				res, err := sh.Run(testenv.Context(t), `/bin/echo "out:$kept"; /bin/echo err >&2; /bin/sh -c 'exit 5' || /bin/sh -c 'exit 6'`)
 				require.NoError(t, err)
 				assert.Equal(t, 6, res.ExitCode)
 				if test.name != "set -v" {
@@ -465,7 +466,7 @@ func TestAFileThatAJobGoesOnWritingIsNotSpooledAndStaysBounded(t *testing.T) {
 	res := run(t, sh, "(head -c 100000000 /dev/zero; echo >"+finished+"; exec sleep 1000) & head -c 1000000 /dev/zero")
 	assert.Empty(t, res.Stdout.Path)
 	assert.NotZero(t, res.Stdout.Omitted())
-	require.Eventually(t, func() bool { _, err := os.Stat(finished); return err == nil }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(finished); return err == nil }, testenv.Patience, time.Millisecond)
 	assert.Eventually(t, func() bool { return diskUse(t, base) < 32<<20 }, 5*time.Second, 10*time.Millisecond)
 }
 
@@ -474,7 +475,7 @@ func TestStreamsArriveWhileTheCommandRuns(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	var mu sync.Mutex
 	var got strings.Builder
-	res, err := sh.Do(background(t), command.Request{
+	res, err := sh.Do(testenv.Context(t), command.Request{
 		Script: "echo first; until [[ -e " + gate + " ]]; do sleep 0.01; done; echo second >&2; echo last",
 		Stdout: writerFunc(func(p []byte) (int, error) {
 			mu.Lock()
@@ -508,7 +509,7 @@ func TestManyCallersNeverMixResults(t *testing.T) {
 	for i := range 50 {
 		callers.Go(func() {
 			word := strings.Repeat("w", i+1)
-			res, err := sh.Run(background(t), "echo "+word)
+			res, err := sh.Run(testenv.Context(t), "echo "+word)
 			assert.NoError(t, err)
 			assert.Equal(t, word+"\n", res.Stdout.String())
 		})

@@ -16,9 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
-
-const patience = 30 * time.Second
 
 // start starts a bash script that says "ready" and then, at the end of the
 // test, is killed and waited for.
@@ -73,7 +72,7 @@ func TestAReusedPIDIsSignalledByNobody(t *testing.T) {
 	require.Eventually(t, func() bool {
 		now, err := proc.Read(st.PID)
 		return err != nil || now.Zombie() && now.Ended == syscall.SIGKILL
-	}, patience, time.Millisecond)
+	}, testenv.Patience, time.Millisecond)
 }
 
 func TestAProcessThatNeverWasIsGone(t *testing.T) {
@@ -108,7 +107,7 @@ func TestAwaitsInputSeesAReadOfStdin(t *testing.T) {
 	if _, err := os.ReadFile("/proc/self/syscall"); err != nil {
 		t.Skipf("no /proc/PID/syscall: %v", err)
 	}
-	require.Eventually(t, func() bool { return proc.AwaitsInput(st.PID) }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return proc.AwaitsInput(st.PID) }, testenv.Patience, time.Millisecond)
 	busy, _ := start(t, "echo ready; while :; do :; done")
 	assert.False(t, proc.AwaitsInput(busy.PID))
 }
@@ -118,15 +117,15 @@ func TestAwaitsChildSeesAWaitThatWasStopped(t *testing.T) {
 		t.Skipf("no /proc/PID/syscall: %v", err)
 	}
 	st, pids := start(t, "sleep 1000 >/dev/null & echo ready $!; wait")
-	require.Eventually(t, func() bool { return proc.AwaitsChild(st.PID) }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return proc.AwaitsChild(st.PID) }, testenv.Patience, time.Millisecond)
 	require.NoError(t, proc.Signal(st.ID(), syscall.SIGSTOP))
-	require.True(t, proc.AwaitStop(st.ID(), patience))
+	require.True(t, proc.AwaitStop(st.ID(), testenv.Patience))
 	assert.True(t, proc.AwaitsChild(st.PID))
 	require.NoError(t, proc.Signal(pid(t, pids[0]).ID(), syscall.SIGKILL))
 
 	busy, _ := start(t, "echo ready; while :; do :; done")
 	require.NoError(t, proc.Signal(busy.ID(), syscall.SIGSTOP))
-	require.True(t, proc.AwaitStop(busy.ID(), patience))
+	require.True(t, proc.AwaitStop(busy.ID(), testenv.Patience))
 	assert.False(t, proc.AwaitsChild(busy.PID))
 }
 
@@ -134,7 +133,7 @@ func TestAwaitStopEndsWithTheProcess(t *testing.T) {
 	st, _ := start(t, "echo ready; read -r; :")
 	assert.False(t, proc.AwaitStop(st.ID(), time.Millisecond), "it was not stopped")
 	require.NoError(t, proc.Signal(st.ID(), syscall.SIGKILL))
-	assert.False(t, proc.AwaitStop(st.ID(), patience))
+	assert.False(t, proc.AwaitStop(st.ID(), testenv.Patience))
 }
 
 func TestChildrenAreThoseThatLiveAndTheZombies(t *testing.T) {
@@ -147,7 +146,7 @@ func TestChildrenAreThoseThatLiveAndTheZombies(t *testing.T) {
 		now, err := proc.Read(a.PID)
 		return err == nil && now.Zombie()
 	}
-	require.Eventually(t, zombie, patience, time.Millisecond)
+	require.Eventually(t, zombie, testenv.Patience, time.Millisecond)
 	kids := proc.Children(st.PID)
 	require.Len(t, kids, 2)
 	for _, kid := range kids {

@@ -3,6 +3,7 @@
 package testenv
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -12,6 +13,14 @@ import (
 // Patience is how long an event may take. It bounds hangs and asserts no
 // speed: the machines that run the tests are shared.
 const Patience = 30 * time.Second
+
+// Context returns a context that ends with the test, or after Patience.
+func Context(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
 
 // pause between two looks.
 const pause = 2 * time.Millisecond
