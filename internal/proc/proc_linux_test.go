@@ -102,6 +102,40 @@ func TestHasEnvWantsTheWholeEntry(t *testing.T) {
 	assert.False(t, proc.HasEnv(st.PID, "TEST_X=abc"))
 }
 
+// A process has no environment, for an instant, while it becomes another
+// program. Who asks just then must not take it for a stranger.
+func TestHasEnvHoldsDuringAnExec(t *testing.T) {
+	entry := mark(t)
+	path := filepath.Join(t.TempDir(), "again")
+	require.NoError(t, os.WriteFile(path, []byte("(($1)) && exec bash \"$0\" $(($1 - 1))\necho ready; read -r; :\n"), 0o600))
+	cmd := exec.Command("bash", path, "300")
+	cmd.Env = append(os.Environ(), entry)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	ready := make(chan struct{})
+	go func() {
+		defer close(ready)
+		_, _ = bufio.NewReader(out).ReadString('\n') // The end is as good.
+	}()
+	looks, missed := 0, 0
+	for asking := true; asking; looks++ {
+		if !proc.HasEnv(cmd.Process.Pid, entry) {
+			missed++
+		}
+		select {
+		case <-ready:
+			asking = false
+		default:
+		}
+	}
+	require.NoError(t, stdin.Close())
+	require.NoError(t, cmd.Wait())
+	assert.Zero(t, missed, "of %d looks", looks)
+}
+
 func TestAwaitsInputSeesAReadOfStdin(t *testing.T) {
 	st, _ := start(t, "echo ready; read -r; :")
 	if _, err := os.ReadFile("/proc/self/syscall"); err != nil {
