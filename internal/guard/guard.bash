@@ -54,13 +54,13 @@ sweep() {
 
 if ((${#entries[@]})); then
 	# A moment to end in good order, then no more questions. Who forks while
-	# the list is read is found in the next round.
-	if sweep TERM; then
-		read -r -t 0.3 <> <(:)
-		for ((round = 0; round < 50; round++)); do
-			sweep KILL || break
-		done
-	fi
+	# the list is read is found in a later round, as is who was just becoming
+	# another program: its environment is empty then.
+	sweep TERM && read -r -t 0.3 <> <(:)
+	none=0
+	for ((round = 0; round < 50 && none < 3; round++)); do
+		sweep KILL && none=0 || none=$((none + 1))
+	done
 fi
 for dir in "${dirs[@]}"; do
 	[[ $dir == */limpet-*/* ]] && rm -rf -- "$dir"

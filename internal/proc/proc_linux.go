@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -103,10 +105,9 @@ func List() ([]Stat, error) {
 // HasEnv reports whether the process was started with entry ("NAME=value") in
 // its environment. It is false where we may not look.
 func HasEnv(pid int, entry string) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return false
-	}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	b := environ(pid, buf)
 	want := []byte(entry)
 	for len(b) > 0 {
 		var one []byte
@@ -116,6 +117,54 @@ func HasEnv(pid int, entry string) bool {
 		}
 	}
 	return false
+}
+
+// buffers are larger than most environments.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
+
+// environ reads the environment of the process. Within an execve there is none,
+// for an instant. There are no arguments either, but those come first; kernel
+// threads, which never have any, have no executable.
+func environ(pid int, buf *[]byte) []byte {
+	const execs, settles = 50 * time.Millisecond, time.Millisecond
+	dir := "/proc/" + strconv.Itoa(pid)
+	pause := 100 * time.Microsecond
+	for end := time.Now().Add(execs); ; time.Sleep(pause) {
+		b, err := readAtOnce(dir+"/environ", buf)
+		if err != nil || len(b) > 0 || pause > settles || time.Now().After(end) {
+			return b
+		}
+		args, err := os.ReadFile(dir + "/cmdline")
+		if err != nil {
+			return nil
+		}
+		if pause *= 2; len(args) == 0 { // Else it may have been started without an environment.
+			pause = 100 * time.Microsecond
+			if _, err := os.Readlink(dir + "/exe"); err != nil {
+				return nil
+			}
+		}
+	}
+}
+
+// readAtOnce reads a file of /proc with a single system call. Of a process that
+// execs between two of them, the second finds nothing.
+func readAtOnce(path string, buf *[]byte) ([]byte, error) {
+	for {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		n, err := f.Read(*buf)
+		_ = f.Close() // Read only: nothing to lose.
+		if n < len(*buf) {
+			if err == io.EOF {
+				err = nil
+			}
+			return (*buf)[:n], err
+		}
+		*buf = make([]byte, 2*len(*buf))
+	}
 }
 
 // Command returns the arguments of the process, joined by spaces and cut
