@@ -106,6 +106,9 @@ func (s *Source) Context(ctx context.Context) (_ context.Context, cancel context
 	for src := s; src != nil; src = src.parent {
 		src.mu.Lock()
 		now := src.current()
+		if now.reason != nil {
+			cancelCause(&stopError{now.reason}) // At once: nothing must start under it.
+		}
 		src.mu.Unlock()
 		watchers.Go(func() {
 			select {

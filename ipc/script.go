@@ -14,7 +14,8 @@ type Call struct {
 	Script string
 
 	Env    []string // exported to Script alone
-	Dir    string   // where to go first; empty: stay
+	Back   string   // where to go before anything else; empty: stay
+	Dir    string   // where Script runs; empty: there
 	Status int      // the $? that Script sees first
 	Inner  bool     // report $? and PIPESTATUS from inside the eval
 	Apart  bool     // run Script in a subshell
@@ -64,6 +65,9 @@ func Quote(s string) string {
 func (d *Dir) evalScript(c Call) string {
 	var b strings.Builder
 	// All on one line, so that the lines of Script count from 1.
+	if c.Back != "" {
+		fmt.Fprintf(&b, "%s || %sreturn; ", d.goBack(c.Names, c.Back, firstOf(c.Stderr, c.Stdout)), c.Names)
+	}
 	for _, line := range c.Before {
 		b.WriteString(line + "; ")
 	}
@@ -108,10 +112,11 @@ func (d *Dir) evalScript(c Call) string {
 	return b.String()
 }
 
-// GoBack is the command by which bash leaves the directory of a request, as if
-// it had never been there: "cd -" goes where it would have gone.
-func (d *Dir) GoBack(n Names, dir string) string {
-	return fmt.Sprintf("%scd -- %s; IFS= %sread -r -d '' OLDPWD <%s || %s:", n, Quote(dir), n, Quote(d.oldDirPath()), n)
+// goBack is the command by which bash leaves the directory of a request, as if
+// it had never been there: "cd -" goes where it would have gone. It fails, with
+// a word about it in the file stderr, if the directory is gone.
+func (d *Dir) goBack(n Names, dir, stderr string) string {
+	return fmt.Sprintf("%scd -- %s 2>>%s && { IFS= %sread -r -d '' OLDPWD <%s || %s:; }", n, Quote(dir), Quote(stderr), n, Quote(d.oldDirPath()), n)
 }
 
 // innerRecord reports from inside the eval what is lost outside: PIPESTATUS.
@@ -153,8 +158,11 @@ func (d *Dir) startLine(id string) string {
 // that decide how functions parse come first, set -e and its like last. NUL
 // bytes, which no variable can hold, stand between them.
 const (
-	partDir     = iota
-	partValues  // shopt, umask, variables, functions
+	partDir       = iota
+	partFunction  // the functions that bash was in
+	partOptions   // shopt, umask
+	partVariables // with their attributes
+	partFunctions
 	partMarks   // attributes of functions
 	partAliases // aliases and traps
 	partSet     // set -o
@@ -169,7 +177,10 @@ func saveTo(n Names, path, id string) string {
 	b.WriteString("{ ")
 	for _, builtin := range []string{
 		`printf '%s\0' "${PWD-}"`,
-		"shopt -p", "umask -p", "declare -p", "declare -f", `printf '\0'`,
+		`printf '%s ' "${FUNCNAME[@]-}"`, `printf '\0'`,
+		"shopt -p", "umask -p", `printf '\0'`,
+		"declare -p", `printf '\0'`,
+		"declare -f", `printf '\0'`,
 		"declare -F", `printf '\0'`,
 		"alias -p", "trap -p", `printf '\0'`,
 		"set +o", `printf '\0%s' ` + id,

@@ -11,17 +11,26 @@ import (
 // State is a saved shell: a script of builtins that brings variables,
 // functions, aliases, options, traps and the umask back.
 type State struct {
-	Script []byte
-	Dir    string // $PWD
+	part [parts][]byte
+	Dir  string // $PWD
 
 	// ExitTrap and IntTrap say that the user has a trap for the end of the
 	// shell, and for SIGINT.
 	ExitTrap, IntTrap bool
+
+	// InFunction says that bash was in a function when it wrote the state: by
+	// the exit trap, that is. The variables are then as the function saw them.
+	InFunction bool
 }
 
-// SaveLines are the lines that make bash save its state and report.
-func (d *Dir) SaveLines(n Names, id string) string {
-	return saveTo(n, d.statePath(), id) + "; " + d.Report(n, id) + "\n"
+// SaveLines are the lines that make bash save its state and report; back is
+// where it goes before, if that is not empty and still there.
+func (d *Dir) SaveLines(n Names, id, back string) string {
+	lines := saveTo(n, d.statePath(), id) + "; " + d.Report(n, id) + "\n"
+	if back != "" {
+		lines = d.goBack(n, back, os.DevNull) + "; " + lines
+	}
+	return lines
 }
 
 // ExitTrap is the command that installs the trap by which bash saves its state
@@ -57,7 +66,7 @@ func (d *Dir) readState(path, id, seal string) (State, error) {
 	if len(part) != parts || string(part[partSeal]) != id {
 		return State{}, fmt.Errorf("ipc: the state in %q was not saved whole", path)
 	}
-	state := State{Dir: string(part[partDir])}
+	state := State{Dir: string(part[partDir]), InFunction: len(bytes.TrimSpace(part[partFunction])) > 0}
 	part[partAliases], state.ExitTrap = userTraps(part[partAliases], seal)
 	state.IntTrap = bytes.Contains(part[partAliases], []byte("' SIGINT\n"))
 	// A shell with onecmd would end at once.
@@ -66,7 +75,7 @@ func (d *Dir) readState(path, id, seal string) (State, error) {
 	for _, which := range []int{partMarks, partSet} {
 		part[which] = viaBuiltin(part[which])
 	}
-	state.Script = bytes.Join(part[partValues:partSeal], nil)
+	copy(state.part[:], part)
 	return state, nil
 }
 
@@ -103,8 +112,9 @@ func (d *Dir) Restore(s State, dir, id string) (string, error) {
 	var b strings.Builder
 	// First, since the state has PWD and OLDPWD as they were.
 	fmt.Fprintf(&b, "\\builtin cd -- %s\n", Quote(dir))
-	b.Write(s.Script)
-	if dir != s.Dir {
+	b.Write(bytes.Join(s.part[partOptions:partSeal], nil))
+	if dir != string(s.part[partDir]) {
+		// It was saved in a directory that is gone, or was a request's own.
 		fmt.Fprintf(&b, "\\builtin cd -- %s\n", Quote(dir))
 	}
 	if err := d.writeEval(b.String()); err != nil {

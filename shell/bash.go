@@ -30,8 +30,9 @@ type bash struct {
 	files *ipc.Dir
 	watch *ipc.Watch
 
-	id   proc.ID // the process; Start is 0 where that is not known
-	seal string  // marks the state that the exit trap saves
+	id    proc.ID // the process; Start is 0 where that is not known
+	stdin string  // its stdin, as proc.Stdin names it
+	seal  string  // marks the state that the exit trap saves
 
 	// As the last record said.
 	status   int
@@ -39,6 +40,7 @@ type bash struct {
 	pwd      string
 	names    ipc.Names
 	back     string // where to go back to before the next command; see Request.Dir
+	away     string // the directory of the command's own request, if it has one
 	trapSet  bool   // our exit trap is in place
 	failure  string // why bash was given up
 	quick    bool   // the last command was
@@ -47,7 +49,8 @@ type bash struct {
 	evicted  bool   // the ladder ended it, since it could not be unwound
 	lostDir  string // where it should be, but cannot
 
-	commands int // that were run
+	commands int    // that were run
+	unsaved  string // the scripts of those that ran since the state was saved
 	saved    savedState
 
 	pids     *proc.Cursor // nil where there is none
@@ -106,6 +109,7 @@ func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
 	if err := b.greet(ctx); err != nil {
 		return err
 	}
+	b.stdin = proc.Stdin(b.id.PID)
 	if restore != nil {
 		return b.restore(ctx, *restore)
 	}

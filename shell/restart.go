@@ -68,6 +68,12 @@ func (s *PersistentShell) bury(what string) {
 	}
 	d.state, d.have = b.saved.state, b.saved.have
 	if state, err := b.files.SavedAtExit(b.seal); err == nil {
+		if b.away != "" && sameDir(state.Dir, b.away) {
+			state.Dir = b.dir() // The request's directory was for this command alone.
+		}
+		if state.InFunction && d.have {
+			state = state.Leave(b.saved.state) // Else IFS may come back as a function had it for itself.
+		}
 		d.state, d.have = state, true
 	} else if missed := b.commands - b.saved.commands; missed > 0 || !d.have {
 		d.lost = append(d.lost, fmt.Sprintf("what the last %s changed", count(max(missed, 1), "command")))
@@ -123,10 +129,7 @@ func (b *bash) restore(ctx context.Context, state ipc.State) error {
 	if !filepath.IsAbs(state.Dir) {
 		state.Dir = b.shell.Dir() // PWD was unset, or made up.
 	}
-	dir := state.Dir
-	for transport.CheckDir(dir) != nil {
-		dir = filepath.Dir(dir) // "/" is always there.
-	}
+	dir := existing(state.Dir)
 	if dir != state.Dir {
 		b.lostDir = state.Dir
 	}
@@ -143,6 +146,14 @@ func (b *bash) restore(ctx context.Context, state ipc.State) error {
 	b.trapSet = !state.ExitTrap
 	b.saved = savedState{state: state, have: true}
 	return nil
+}
+
+// existing returns the directory, or the nearest above it that is there.
+func existing(dir string) string {
+	for transport.CheckDir(dir) != nil {
+		dir = filepath.Dir(dir) // "/" is always there.
+	}
+	return dir
 }
 
 var errDeleted = errors.New("the runtime directory was deleted")

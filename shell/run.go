@@ -30,6 +30,10 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	if err != nil {
 		return nothing, err
 	}
+	if ctx.Err() != nil { // It may have ended while a bash was started, say.
+		b.drop(r)
+		return nothing, interrupt.NewError(ctx, context.Cause(ctx), interrupt.Outcome{ShellSurvived: true})
+	}
 	b.noteProcesses(started)
 	r.born = proc.Now()
 	b.conn.Forget()
@@ -61,18 +65,35 @@ func (b *bash) drop(r *running) {
 var errNotRun = errors.New("could not read the command")
 
 // couldNotRead reports whether bash itself, rather than the command, complains
-// about one of the session's files, and ends bash if so.
+// that one of the session's files cannot be opened, and ends bash if so. What
+// traces (set -x) and ERR traps print may name the files, too.
 func (b *bash) couldNotRead() bool {
 	_, stderr := b.conn.Said()
 	for line := range strings.Lines(string(stderr)) {
-		_, after, found := strings.Cut(line, b.files.Path())
-		name, _, colon := strings.Cut(after, ": ") // In a trace (set -x) none follows.
-		if found && colon && !strings.ContainsAny(name, " '") {
+		at := strings.LastIndex(line, b.files.Path())
+		if at < 0 {
+			continue
+		}
+		name, why, found := strings.Cut(line[at:], ": ")
+		if found && !strings.ContainsAny(name, " '") && refusal(strings.TrimSpace(why)) {
 			b.giveUp(errNotRun.Error() + ": " + said([]byte(line)))
 			return true
 		}
 	}
 	return false
+}
+
+// refusal reports whether the text is why bash could not open a file.
+func refusal(why string) bool {
+	for _, errno := range []syscall.Errno{
+		syscall.ENOENT, syscall.EACCES, syscall.EPERM, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC,
+		syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.EFBIG,
+	} {
+		if strings.EqualFold(why, errno.Error()) {
+			return true
+		}
+	}
+	return strings.HasPrefix(why, "restricted") || strings.HasPrefix(why, "cannot make pipe") || strings.HasPrefix(why, "cannot duplicate fd")
 }
 
 // giveUp ends a bash that is of no more use.
@@ -108,10 +129,27 @@ type ending struct {
 
 // render puts the command into files and returns the lines for bash's stdin.
 func (b *bash) render(req command.Request, started time.Time) (*running, string, error) {
+	if b.back != "" {
+		if err := transport.CheckDir(b.back); err != nil {
+			// The script must not run elsewhere. The next one may: Dir tells.
+			b.back = existing(b.back)
+			return nil, "", err
+		}
+	}
 	shape := b.shapeOf(req.Script)
 	call := ipc.Call{
-		ID: ipc.NewID(), Script: req.Script, Env: req.Env, Status: b.status,
+		ID: ipc.NewID(), Script: req.Script, Env: req.Env, Status: b.status, Back: b.back,
 		Inner: shape.inner, Group: shape.group, Apart: shape.apart, Names: b.nameBuiltins(req.Script),
+	}
+	from := b.dir()
+	if req.Dir != "" {
+		call.Dir = req.Dir
+		if !filepath.IsAbs(call.Dir) {
+			call.Dir = filepath.Join(from, call.Dir)
+		}
+		if err := transport.CheckDir(call.Dir); err != nil {
+			return nil, "", err
+		}
 	}
 	if strings.Contains(b.flags, "e") {
 		call.Status = 0 // Under set -e nothing may fail, not even this.
@@ -127,24 +165,11 @@ func (b *bash) render(req command.Request, started time.Time) (*running, string,
 	if b.poisoned {
 		call.Before = append(call.Before, string(call.Names)+"eval '[[ x ]]' 2>/dev/null")
 	}
-	if b.back != "" {
-		call.Before = append(call.Before, b.files.GoBack(call.Names, b.back))
-	}
-	from := b.dir()
-	if req.Dir != "" {
-		call.Dir = req.Dir
-		if !filepath.IsAbs(call.Dir) {
-			call.Dir = filepath.Join(from, call.Dir)
-		}
-		if err := transport.CheckDir(call.Dir); err != nil {
-			return nil, "", err
-		}
-	}
 	run, lines, err := b.files.Begin(call, req.MergeStderr)
 	if err != nil {
 		return nil, "", err
 	}
-	b.pwd, b.back = from, ""
+	b.pwd, b.back, b.away = from, "", call.Dir
 	return &running{
 		Run: run, req: req, call: call,
 		limits: limits.Limits{
@@ -296,6 +321,7 @@ func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) 
 	res.Receipt.Leftover = b.leftover()
 
 	b.commands++
+	b.unsaved += r.req.Script + "\n"
 	if end.reported {
 		b.settle(r)
 	}

@@ -109,7 +109,8 @@ func (b *bash) save(ctx context.Context) {
 	defer cancel()
 	began := time.Now()
 	id := ipc.NewID()
-	if _, err := b.exchange(ctx, id, b.files.SaveLines(b.names, id)); err != nil {
+	rec, err := b.exchange(ctx, id, b.files.SaveLines(b.names, id, b.back))
+	if err != nil {
 		b.opts.Logger.Warn("limpet: the shell's state was not saved", "err", err)
 		return
 	}
@@ -118,7 +119,11 @@ func (b *bash) save(ctx context.Context) {
 		b.opts.Logger.Warn("limpet: the shell's state was not saved", "err", err)
 		return
 	}
+	if b.back != "" && sameDir(rec.Dir, b.back) {
+		b.pwd, b.back = b.back, ""
+	}
 	state.Dir = b.dir()
+	b.unsaved = ""
 	b.saved = savedState{state: state, have: true, commands: b.commands, when: time.Now(), cost: time.Since(began)}
 	b.setTrap(ctx)
 }
@@ -145,9 +150,10 @@ var mayEnd = []string{"kill", "exec", "exit", "trap", "ulimit"}
 
 // saveFirst saves the state before a script that may end bash, when the last
 // command was too short ago for it to have been saved, and once in a while
-// when there is no pause between commands.
+// when there is no pause between commands. The word may also stand in a function
+// that one of the last scripts defined.
 func (b *bash) saveFirst(ctx context.Context, script string) {
-	if b.overdue() || mentions(script, mayEnd...) {
+	if b.overdue() || mentions(b.unsaved+script, mayEnd...) {
 		b.save(ctx)
 	}
 }

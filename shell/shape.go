@@ -77,6 +77,28 @@ func hasDemand(file *syntax.File) (found bool) {
 	return found
 }
 
+// commandNames returns the first words of the commands in the script, as far
+// as they stand there. It reports false if the script cannot be parsed.
+func commandNames(script string) (names []string, ok bool) {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
+	if err != nil {
+		return nil, false
+	}
+	syntax.Walk(file, func(node syntax.Node) bool {
+		if call, ok := node.(*syntax.CallExpr); ok {
+			for _, word := range call.Args {
+				name := strings.TrimPrefix(word.Lit(), `\`)
+				names = append(names, name)
+				if name != "builtin" && name != "command" {
+					break
+				}
+			}
+		}
+		return true
+	})
+	return names, true
+}
+
 func mentions(script string, words ...string) bool {
 	for _, word := range words {
 		if strings.Contains(script, word) {

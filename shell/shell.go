@@ -144,15 +144,18 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 	if err != nil {
 		return command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir(), Restart: restart}, err
 	}
-	var res command.Result
-	if req.Stdin != nil {
-		res, err = s.doStdin(ctx, req)
-	} else {
-		res, err = s.bash.run(ctx, req)
-		if errors.Is(err, errNotRun) {
-			if restart = s.replace("bash ended while it was idle", restart); restart.Err == nil {
-				res, err = s.bash.run(ctx, req)
-			}
+	run := func() (command.Result, error) {
+		if req.Stdin != nil {
+			return s.doStdin(ctx, req)
+		}
+		return s.bash.run(ctx, req)
+	}
+	res, err := run()
+	if errors.Is(err, errNotRun) {
+		if restart = s.replace("bash ended while it was idle", restart); restart.Err == nil {
+			res, err = run()
+		} else {
+			err = restart.Err
 		}
 	}
 	if s.bash != nil && s.bash.dead() {
@@ -165,30 +168,44 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 
 // take waits for the turn.
 func (s *PersistentShell) take(ctx context.Context) error {
+	if err := s.refusal(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-s.turn:
+		return nil
+	default:
+	}
+	select {
+	case <-s.turn:
+	case <-s.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	// What ended meanwhile must not be started: of two cases that are ready,
+	// select takes any.
+	if err := s.refusal(ctx); err != nil {
+		s.turn <- struct{}{}
+		return err
+	}
+	return nil
+}
+
+// refusal returns why nothing may be started now, or nil.
+func (s *PersistentShell) refusal(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	select {
-	case <-s.closing: // Before the turn: of two that are ready, select takes any.
+	case <-s.closing:
 		return ErrClosed
 	default:
 	}
 	if err := s.opts.Interrupts.Refusal(); err != nil {
 		return interrupt.NewError(ctx, err, interrupt.Outcome{ShellSurvived: true})
 	}
-	select {
-	case <-s.turn:
-		return nil
-	default:
-	}
-	select {
-	case <-s.turn:
-		return nil
-	case <-s.closing:
-		return ErrClosed
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return nil
 }
 
 // give passes the turn on, and sees to it that the state is saved soon.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -45,9 +46,19 @@ func (t *target) Started(st proc.Stat) bool {
 }
 
 // Traps errs on the side of yes: from outside, a trap cannot be told from bash's
-// own handler.
+// own handler, and nobody knows what a sourced file does.
 func (t *target) Traps() bool {
-	return strings.Contains(t.r.req.Script, "trap") || t.b.saved.state.IntTrap
+	// The saved state knows of what ran before it was saved.
+	state, since := t.b.saved.state, t.b.unsaved+t.r.req.Script
+	if state.IntTrap || strings.Contains(since, "trap") {
+		return true
+	}
+	calls, ok := commandNames(since)
+	if !ok {
+		return true
+	}
+	trapping := append(state.Trapping(), ".", "source")
+	return slices.ContainsFunc(calls, func(name string) bool { return slices.Contains(trapping, name) })
 }
 
 func (t *target) SignalShell(sig syscall.Signal) {
@@ -107,7 +118,7 @@ func (m *muteness) noticed() bool {
 		return false
 	}
 	m.next = now.Add(muteAfter / 4)
-	if !proc.AwaitsInput(m.b.id.PID) {
+	if !proc.AwaitsInput(m.b.id.PID, m.b.stdin) {
 		m.since = time.Time{}
 		return false
 	}

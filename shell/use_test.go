@@ -194,15 +194,44 @@ func TestAStoppedSourceRefusesThoseWhoWaitForTheirTurn(t *testing.T) {
 	src := interrupt.New()
 	sh := start(t, &shell.Options{Interrupts: src})
 	first := begin(t, sh, testenv.Context(t), "sleep 60")
-	second := make(chan answer, 1)
+	const waiting = 8
+	others := make(chan answer, waiting)
 	marker := filepath.Join(t.TempDir(), "ran")
-	go func() {
-		res, err := sh.Run(testenv.Context(t), ": >"+marker)
-		second <- answer{res, err}
-	}()
+	var asked sync.WaitGroup
+	for range waiting {
+		asked.Add(1)
+		go func() {
+			asked.Done()
+			res, err := sh.Run(testenv.Context(t), ": >"+marker)
+			others <- answer{res, err}
+		}()
+	}
+	asked.Wait()
 	src.Stop(errWhy)
 	require.ErrorIs(t, await(t, first).err, errWhy)
-	require.ErrorIs(t, await(t, second).err, errWhy)
+	for range waiting {
+		require.ErrorIs(t, await(t, others).err, errWhy)
+	}
+	assert.NoFileExists(t, marker)
+}
+
+func TestNobodyWhoWaitsForTheTurnRunsAfterClose(t *testing.T) {
+	sh := start(t, nil)
+	first := begin(t, sh, testenv.Context(t), "sleep 60")
+	const waiting = 8
+	others := make(chan answer, waiting)
+	marker := filepath.Join(t.TempDir(), "ran")
+	for range waiting {
+		go func() {
+			res, err := sh.Run(testenv.Context(t), ": >"+marker)
+			others <- answer{res, err}
+		}()
+	}
+	require.NoError(t, sh.Close())
+	require.ErrorIs(t, await(t, first).err, shell.ErrClosed)
+	for range waiting {
+		require.ErrorIs(t, await(t, others).err, shell.ErrClosed)
+	}
 	assert.NoFileExists(t, marker)
 }
 
@@ -303,6 +332,10 @@ func TestARuntimeDirThatWasDeletedDuringACommandDoesNotLoseIt(t *testing.T) {
 			gate := filepath.Join(t.TempDir(), "go")
 			done := begin(t, sh, testenv.Context(t), "until [[ -e "+gate+" ]]; do sleep 0.01; done; echo $x; (exit 4)")
 			removeRuntime(t, base)
+			testenv.Await(t, "the runtime directory to be made anew", func() bool {
+				found, _ := filepath.Glob(filepath.Join(base, "limpet-*", "*", "*", "inner")) // The pattern is right.
+				return len(found) > 0
+			})
 			require.NoError(t, os.WriteFile(gate, nil, 0o600))
 			got := await(t, done)
 			require.NoError(t, got.err)

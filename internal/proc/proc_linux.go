@@ -236,11 +236,18 @@ func Dir(pid int) (string, error) {
 	return os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 }
 
-// AwaitsInput reports whether the process sleeps in a read of its descriptor
-// 0, as a shell does that waits for its next line.
-func AwaitsInput(pid int) bool {
+// Stdin names the file that is the process' descriptor 0, a pipe by its inode.
+func Stdin(pid int) string {
+	name, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/fd/0") // Empty: it is not known.
+	return name
+}
+
+// AwaitsInput reports whether the process sleeps in a read of its descriptor 0
+// while that is stdin, as a shell does that waits for its next line. A shell
+// that runs "read <fifo" has another file there.
+func AwaitsInput(pid int, stdin string) bool {
 	call, arg, ok := systemCall(pid)
-	return ok && call == unix.SYS_READ && arg == "0x0"
+	return ok && call == unix.SYS_READ && arg == "0x0" && stdin != "" && Stdin(pid) == stdin
 }
 
 // AwaitsChild reports whether the process sleeps in a wait for a child, or in a

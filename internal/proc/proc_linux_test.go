@@ -82,7 +82,7 @@ func TestAProcessThatNeverWasIsGone(t *testing.T) {
 	assert.Empty(t, proc.Command(1<<22))
 	assert.False(t, proc.HasEnv(1<<22, "A=1"))
 	assert.False(t, proc.ReadSignals(1<<22).Ignores(syscall.SIGINT))
-	assert.False(t, proc.AwaitsInput(1<<22))
+	assert.False(t, proc.AwaitsInput(1<<22, proc.Stdin(1<<22)))
 }
 
 func TestSignalsTellsWhichAreIgnoredAndWhichHandled(t *testing.T) {
@@ -145,9 +145,11 @@ func TestAwaitsInputSeesAReadOfStdin(t *testing.T) {
 	if _, err := os.ReadFile("/proc/self/syscall"); err != nil {
 		t.Skipf("no /proc/PID/syscall: %v", err)
 	}
-	require.Eventually(t, func() bool { return proc.AwaitsInput(st.PID) }, testenv.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return proc.AwaitsInput(st.PID, proc.Stdin(st.PID)) }, testenv.Patience, time.Millisecond)
 	busy, _ := start(t, "echo ready; while :; do :; done")
-	assert.False(t, proc.AwaitsInput(busy.PID))
+	assert.False(t, proc.AwaitsInput(busy.PID, proc.Stdin(busy.PID)))
+
+	assert.False(t, proc.AwaitsInput(st.PID, proc.Stdin(busy.PID)), "its stdin is another file")
 }
 
 func TestAwaitsChildSeesAWaitThatWasStopped(t *testing.T) {

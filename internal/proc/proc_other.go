@@ -20,7 +20,8 @@ func Children(int) []Stat              { return nil }
 func AwaitStop(ID, time.Duration) bool { return false }
 func Dir(int) (string, error)          { return "", errors.ErrUnsupported }
 func Now() uint64                      { return 0 }
-func AwaitsInput(int) bool             { return false }
+func AwaitsInput(int, string) bool     { return false }
+func Stdin(int) string                 { return "" }
 func AwaitsChild(int) bool             { return true }
 
 // Cursor has nothing to tell here.

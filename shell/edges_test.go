@@ -1,0 +1,133 @@
+package shell_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+func lines(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// The read builtin reads descriptor 0 in bash itself, as bash does at its
+// prompt. It may wait for as long as it likes.
+func TestAReadThatWaitsIsNotTakenForASilentBash(t *testing.T) {
+	sh := start(t, nil)
+	res := run(t, sh, `while read -r l; do echo "got $l"; done < <(sleep 2.5; echo hi)`)
+	assert.Equal(t, "got hi\n", res.Stdout.String())
+	assert.Nil(t, res.Restart)
+}
+
+// What a trace or an ERR trap says may look like bash's complaint that it could
+// not read the session's files.
+func TestNoCommandRunsTwiceWhateverItsTracesSay(t *testing.T) {
+	for _, setup := range []string{
+		`PS4='+ ${BASH_SOURCE}:${LINENO}: '; set -x`,
+		`PS4='bash: ${BASH_SOURCE}: '; set -x`,
+		`trap 'echo "$BASH_COMMAND: exit $?" >&2' ERR`,
+		`set -E; trap 'echo "${BASH_SOURCE[0]}: line $LINENO: $BASH_COMMAND" >&2' ERR`,
+	} {
+		sh := start(t, nil)
+		run(t, sh, setup)
+		for range 3 {
+			res := run(t, sh, "echo ran >>count; grep nothing /dev/null")
+			assert.Equal(t, 1, res.ExitCode, setup)
+			assert.Nil(t, res.Restart, setup)
+		}
+		assert.Equal(t, "ran\nran\nran\n", lines(t, filepath.Join(sh.Dir(), "count")), setup)
+	}
+}
+
+// A script that was stopped never runs its next command, also when a trap for
+// SIGINT, which would have bash go on, comes from where no text shows it.
+func TestATrapThatTheScriptDoesNotShowLetsNothingRunAfterAStop(t *testing.T) {
+	for _, row := range []struct{ setup, script string }{
+		{"echo \"trap 'echo caught' INT\" >lib", ". ./lib; echo >ready; sleep 50; touch X"},
+		{"echo \"trap 'echo caught' INT\" >lib", "if true; then source ./lib; fi; echo >ready; sleep 50; touch X"},
+		{"quiet() { trap : INT; }; outer() { quiet; }; trap - INT", "outer; echo >ready; sleep 50; touch X"},
+	} {
+		sh := start(t, nil)
+		run(t, sh, row.setup)
+		run(t, sh, ":")
+		done := make(chan error, 1)
+		go func() {
+			_, err := sh.Run(testenv.Context(t), row.script)
+			done <- err
+		}()
+		testenv.AwaitFile(t, filepath.Join(sh.Dir(), "ready"))
+		require.NoError(t, sh.Interrupt())
+		assert.ErrorIs(t, <-done, shell.ErrInterrupted)
+		assert.NoFileExists(t, filepath.Join(sh.Dir(), "X"), row.script)
+	}
+}
+
+func TestFindDotIsNoSourcing(t *testing.T) {
+	sh := start(t, nil)
+	pid := says(t, sh, "echo $$")
+	_, err := sh.Do(testenv.Context(t), command.Request{Script: "find . -name x; sleep 50", Timeout: 200 * time.Millisecond})
+	require.ErrorIs(t, err, shell.ErrTimeout)
+	assert.Equal(t, pid, says(t, sh, "echo $$"), "it is another bash")
+}
+
+// The directory of a request is for its command alone, however that ends.
+func TestTheDirectoryOfARequestDoesNotOutliveIt(t *testing.T) {
+	for _, script := range []string{"true", "exit 7", "f() { exit 7; }; f", "kill -9 $$", `bash -c 'trap "exit 0" INT; sleep 50 & wait'`} {
+		sh := start(t, nil)
+		home, other := sh.Dir(), t.TempDir()
+		run(t, sh, ":")
+		_, _ = sh.Do(testenv.Context(t), command.Request{Script: script, Dir: other, Timeout: time.Second})
+		assert.Equal(t, home, sh.Dir(), script)
+		assert.Equal(t, home+" "+home, says(t, sh, `echo "$PWD $(pwd -P)"`), script)
+	}
+	sh := start(t, nil)
+	_, err := sh.Do(testenv.Context(t), command.Request{Script: "true", Dir: t.TempDir()})
+	require.NoError(t, err)
+	testenv.Await(t, "the state to be saved", func() bool { return says(t, sh, "cd -P .; pwd") == sh.Dir() })
+	run(t, sh, ":")
+	_, err = sh.Run(testenv.Context(t), "kill -9 $$")
+	require.Error(t, err)
+	assert.Equal(t, sh.Dir()+" "+sh.Dir(), says(t, sh, `echo "$PWD $(pwd -P)"`))
+}
+
+// A script that was meant for one directory never runs in another one.
+func TestNoScriptRunsInTheDirectoryOfAnEarlierRequest(t *testing.T) {
+	sh := start(t, nil)
+	home, other := filepath.Join(t.TempDir(), "home"), t.TempDir()
+	require.NoError(t, os.Mkdir(home, 0o700))
+	run(t, sh, "cd "+home)
+	_, err := sh.Do(testenv.Context(t), command.Request{Script: "rmdir " + home, Dir: other})
+	require.NoError(t, err)
+	_, err = sh.Run(testenv.Context(t), "touch "+other+"/X; touch X")
+	if err != nil { // Else it had gone back while it was idle, to where there is nothing left.
+		var gone *shell.DirError
+		require.ErrorAs(t, err, &gone)
+		assert.Equal(t, filepath.Dir(home), sh.Dir())
+	}
+	assert.NoFileExists(t, filepath.Join(other, "X"))
+	assert.Equal(t, "fine", says(t, sh, "echo fine"))
+}
+
+// What is local to a function does not become the session's when the function
+// ends bash.
+func TestLocalsOfAFunctionThatExitsStayLocal(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, `x=global; f() { local x=inner IFS=,; h; }; h() { local -a z; declare -g y=new; cd /; g() { :; }; exit 3; }`)
+	res := run(t, sh, "f")
+	assert.Equal(t, 3, res.ExitCode)
+	require.NotNil(t, res.Restart)
+	assert.Equal(t, "global new / 3", says(t, sh, `set -- $(echo a b c); echo "$x $y $PWD $#"`))
+	assert.Equal(t, "function", says(t, sh, "type -t g"))
+	assert.Equal(t, "gone", says(t, sh, "declare -p z 2>/dev/null || echo gone"))
+}
