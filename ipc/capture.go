@@ -24,6 +24,15 @@ type capture struct {
 	punched int64 // end of what was given back
 }
 
+// usage says who has a capture open besides limpet.
+type usage int
+
+const (
+	unknown usage = iota // there are no leases here (macOS, NFS): the file is not used again
+	nobody
+	others
+)
+
 func newCapture(path string, keep int64) (*capture, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -44,6 +53,9 @@ const punchStep = 256 << 10
 // bound gives the middle of the file back, up to limit at most: what is still
 // to be streamed stays.
 func (c *capture) bound(size, limit int64) {
+	if size < c.punched {
+		c.punched = 0 // A script has cut the file.
+	}
 	from := max(c.keep, c.punched)
 	to := min(size-c.keep, limit) &^ 4095 // Whole pages: a partial one is zeroed, not freed.
 	if from%4096 != 0 {
@@ -83,7 +95,7 @@ func readRange(r io.ReaderAt, off, n int64) ([]byte, error) {
 	b := make([]byte, n)
 	m, err := r.ReadAt(b, off)
 	if errors.Is(err, io.EOF) {
-		err = nil // It cannot have shrunk; what is there is right.
+		err = nil // A job may have cut the file just now; what is there is right.
 	}
 	if err != nil {
 		err = fmt.Errorf("ipc: reading output: %w", err)
@@ -122,7 +134,7 @@ func brokenStart(b []byte) int {
 // reset makes the file fit for another command. It reports false when somebody
 // still has it open, or when it is gone from its directory.
 func (c *capture) reset() bool {
-	if !exclusive(c.f) {
+	if users(c.f) != nobody {
 		return false
 	}
 	// Only now: a writer may have been there until a moment ago.

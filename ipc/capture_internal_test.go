@@ -261,13 +261,12 @@ func TestMonitorStreamsAndKnowsSilence(t *testing.T) {
 	require.NoError(t, err)
 	var out, errs bytes.Buffer
 	m := NewMonitor(o, &out, &errs)
-	assert.True(t, m.Watched())
 	appendTo(t, o.stdout, []byte("out"))
 	before := m.grown
 	assert.Positive(t, m.Look())
 	assert.True(t, m.grown.After(before))
 	appendTo(t, o.stderr, []byte("err"))
-	require.NoError(t, m.Finish(0))
+	require.NoError(t, m.Finish(t.Context(), false, 0))
 	assert.Equal(t, "out", out.String())
 	assert.Equal(t, "err", errs.String())
 	assert.Empty(t, o.Release())
@@ -281,7 +280,7 @@ func TestAStuckWriterIsGivenUp(t *testing.T) {
 	release := make(chan struct{})
 	m := NewMonitor(o, writer(func(b []byte) (int, error) { <-release; return len(b), nil }), nil)
 	appendTo(t, o.stdout, []byte("x"))
-	require.ErrorIs(t, m.Finish(10*time.Millisecond), ErrWriterStuck)
+	require.ErrorIs(t, m.Finish(t.Context(), true, 10*time.Millisecond), ErrWriterStuck)
 	close(release)
 	<-m.copied
 	o.Abandon()

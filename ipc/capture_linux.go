@@ -6,18 +6,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exclusive reports that nobody but us has the file open: only then does the
-// kernel grant a write lease (fcntl(2), F_SETLEASE). Where leases are not to
-// be had, as on NFS, it is false and the file is not used again.
-func exclusive(f *os.File) bool {
+// users tells whether anybody but us has the file open: if nobody has, the
+// kernel grants a write lease (fcntl(2), F_SETLEASE).
+func users(f *os.File) usage {
 	fd := f.Fd()
-	if _, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_WRLCK); err != nil {
-		return false
+	if _, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_WRLCK); err == unix.EAGAIN {
+		return others
+	} else if err != nil {
+		return unknown
 	}
 	// The lease goes at once: while it is held, an open by anybody else would
 	// raise SIGIO here.
-	_, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
-	return err == nil
+	if _, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK); err != nil {
+		return unknown
+	}
+	return nobody
 }
 
 // punch gives a range of the file back to the file system (fallocate(2)).

@@ -40,10 +40,6 @@ type Dir struct {
 
 	evalSize int
 	buf      [recordMax]byte // of whoever reads a record
-
-	// Renewed counts how often the directory had to be made anew because
-	// somebody had deleted it.
-	Renewed int
 }
 
 // pinned is a file that limpet made and keeps open.
@@ -133,21 +129,19 @@ func (d *Dir) StatusDir() string { return filepath.Join(d.path, "status") }
 
 func (d *Dir) statusScript() string { return filepath.Join(d.path, "return") }
 
-// Renew makes the directory anew if it, or a part of it, was deleted. It
-// reports whether it did.
-func (d *Dir) Renew() (bool, error) {
-	if !deleted(d.eval.f) && !deleted(d.inner.f) {
-		return false, nil
-	}
-	d.Renewed++
+// Deleted reports whether somebody deleted the directory, or a part of it.
+func (d *Dir) Deleted() bool { return deleted(d.eval.f) || deleted(d.inner.f) }
+
+// Renew makes the directory, or what was deleted of it, anew.
+func (d *Dir) Renew() error {
 	d.pool.close() // Nobody finds these by name any more.
 	if err := os.MkdirAll(filepath.Dir(d.path), dirMode); err != nil {
-		return true, &DiskError{Dir: d.path, Err: err}
+		return &DiskError{Dir: d.path, Err: err}
 	}
 	if err := d.make(); err != nil {
-		return true, &DiskError{Dir: d.path, Err: err}
+		return &DiskError{Dir: d.path, Err: err}
 	}
-	return true, nil
+	return nil
 }
 
 // Close removes the directory and all that is in it. It is safe to call twice.

@@ -32,16 +32,20 @@ func (s State) Trapping() []string {
 	for grown := true; grown; {
 		grown = false
 		for name, body := range bodies {
-			mentions := func(word string) bool {
-				return regexp.MustCompile(`(^|[^\w-])` + regexp.QuoteMeta(word) + `($|[^\w-])`).MatchString(body[len(name):])
-			}
-			if mentions("trap") || slices.ContainsFunc(found, mentions) {
+			if HasWord(body[len(name):], append(found, "trap")...) {
 				found, grown = append(found, name), true
 				delete(bodies, name)
 			}
 		}
 	}
 	return found
+}
+
+// HasWord reports whether one of the words stands in the text by itself.
+func HasWord(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		return regexp.MustCompile(`(^|[^\w-])` + regexp.QuoteMeta(word) + `($|[^\w-])`).MatchString(text)
+	})
 }
 
 // Leave returns the state as it would be outside of the functions that bash

@@ -14,12 +14,16 @@ type Held struct{ c *capture }
 func (h *Held) tend() (gone, grew bool) {
 	size, before := h.c.size(), h.c.punched
 	h.c.bound(size, size)
-	if !exclusive(h.c.f) {
+	if users(h.c.f) != nobody {
 		return false, h.c.punched != before
 	}
 	h.c.drop()
 	return true, false
 }
+
+// keptBlindly is how many captures are kept of which nobody knows whether they
+// are in use, for want of leases: those of the last commands.
+const keptBlindly = 64
 
 // Keeper looks after the captures that are held: what a job goes on writing
 // stays bounded on disk, and the file goes when the job does. Its goroutine
@@ -51,6 +55,10 @@ func (k *Keeper) Keep(held []*Held) {
 		return
 	}
 	k.held = append(k.held, held...)
+	for len(k.held) > keptBlindly && users(k.held[0].c.f) == unknown {
+		k.held[0].c.drop()
+		k.held = k.held[1:]
+	}
 	if k.stop == nil {
 		k.stop, k.ended = make(chan struct{}), make(chan struct{})
 		go k.loop(k.stop, k.ended)

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -81,7 +82,7 @@ func (m *Monitor) Look() (again time.Duration) {
 	default:
 		m.pause = min(2*firstLook, slowest)
 	}
-	if growth > 0 {
+	if growth != 0 { // Negative: ">/dev/stderr" in a script cuts the file, as it does any file.
 		m.size, m.grown = size, time.Now()
 		select {
 		case m.poke <- struct{}{}: // Never ready where there is no copier.
@@ -113,24 +114,25 @@ func (m *Monitor) bound() {
 // Quiet returns for how long there has been no output.
 func (m *Monitor) Quiet() time.Duration { return time.Since(m.grown) }
 
-// Watched reports whether a Writer waits for the output.
-func (m *Monitor) Watched() bool { return len(m.streams) > 0 }
-
-// ErrWriterStuck means that a Writer of a stopped command did not return from
-// Write in time. The goroutine that called it ends when it does.
-var ErrWriterStuck = errors.New("ipc: the writer of a stopped command did not return; its output was dropped")
+// ErrWriterStuck means that a Writer did not return from Write, although the
+// command was stopped or its caller has given up. The goroutine that called it ends when it does.
+var ErrWriterStuck = errors.New("ipc: the writer of a command did not return from Write, and what was left of its output was dropped")
 
 // Finish writes what is still to be written, and returns the first error of a
-// Writer. It waits for the Writers; patience bounds that if it is not 0, and
-// then the error is [ErrWriterStuck] and the captures must be abandoned.
-func (m *Monitor) Finish(patience time.Duration) error {
+// Writer. It waits for the Writers for as long as it takes; but when ctx has
+// ended, or the command was stopped, for patience at most: then the error is
+// [ErrWriterStuck], and the captures must be abandoned.
+func (m *Monitor) Finish(ctx context.Context, stopped bool, patience time.Duration) error {
 	if len(m.streams) == 0 {
 		return nil
 	}
 	close(m.poke)
-	if patience == 0 {
-		<-m.copied
-		return m.err
+	if !stopped {
+		select {
+		case <-m.copied:
+			return m.err
+		case <-ctx.Done():
+		}
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

@@ -86,7 +86,7 @@ func (o *Outputs) Move(fd int, path string) error {
 	if fd == 2 {
 		c = &o.stderr
 	}
-	if !exclusive((*c).f) {
+	if users((*c).f) == others {
 		return ErrHeld
 	}
 	if err := os.Rename((*c).path, path); err != nil {

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -66,14 +67,14 @@ func (d *Dir) evalScript(c Call) string {
 	var b strings.Builder
 	// All on one line, so that the lines of Script count from 1.
 	if c.Back != "" {
-		fmt.Fprintf(&b, "%s || %sreturn; ", d.goBack(c.Names, c.Back, firstOf(c.Stderr, c.Stdout)), c.Names)
+		fmt.Fprintf(&b, "%s || %sreturn; ", d.goBack(c.Names, c.Back, cmp.Or(c.Stderr, c.Stdout)), c.Names)
 	}
 	for _, line := range c.Before {
 		b.WriteString(line + "; ")
 	}
 	if c.Dir != "" {
 		fmt.Fprintf(&b, "%sprintf %%s \"${OLDPWD-}\" >|%s; ", c.Names, Quote(d.oldDirPath()))
-		fmt.Fprintf(&b, "%scd -- %s 2>>%s || %sreturn; ", c.Names, Quote(c.Dir), Quote(firstOf(c.Stderr, c.Stdout)), c.Names)
+		fmt.Fprintf(&b, "%scd -- %s 2>>%s || %sreturn; ", c.Names, Quote(c.Dir), Quote(cmp.Or(c.Stderr, c.Stdout)), c.Names)
 	}
 	if c.Status != 0 {
 		// In an && list neither an ERR trap nor errexit minds the status.
@@ -189,14 +190,4 @@ func saveTo(n Names, path, id string) string {
 	}
 	fmt.Fprintf(&b, "} 2>/dev/null >|%s || %s:", Quote(path), n)
 	return b.String()
-}
-
-// firstOf returns the first string that is not empty.
-func firstOf(s ...string) string {
-	for _, one := range s {
-		if one != "" {
-			return one
-		}
-	}
-	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,9 @@ type State struct {
 	// ExitTrap and IntTrap say that the user has a trap for the end of the
 	// shell, and for SIGINT.
 	ExitTrap, IntTrap bool
+
+	// Readonly are the readonly variables that are not bash's own.
+	Readonly []string
 
 	// InFunction says that bash was in a function when it wrote the state: by
 	// the exit trap, that is. The variables are then as the function saw them.
@@ -68,6 +72,7 @@ func (d *Dir) readState(path, id, seal string) (State, error) {
 	}
 	state := State{Dir: string(part[partDir]), InFunction: len(bytes.TrimSpace(part[partFunction])) > 0}
 	part[partAliases], state.ExitTrap = userTraps(part[partAliases], seal)
+	state.Readonly = readonlyNames(part[partVariables])
 	state.IntTrap = bytes.Contains(part[partAliases], []byte("' SIGINT\n"))
 	// A shell with onecmd would end at once.
 	part[partSet] = bytes.ReplaceAll(part[partSet], []byte("set -o onecmd\n"), nil)
@@ -77,6 +82,23 @@ func (d *Dir) readState(path, id, seal string) (State, error) {
 	}
 	copy(state.part[:], part)
 	return state, nil
+}
+
+// bashReadonly are readonly from the start.
+var bashReadonly = []string{"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"}
+
+func readonlyNames(variables []byte) (names []string) {
+	for line := range strings.Lines(string(variables)) {
+		attributes, name, ok := strings.Cut(strings.TrimPrefix(line, "declare -"), " ")
+		if !ok || !strings.HasPrefix(line, "declare -") || !strings.Contains(attributes, "r") {
+			continue
+		}
+		name, _, _ = strings.Cut(strings.TrimSpace(name), "=")
+		if !slices.Contains(bashReadonly, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // viaBuiltin has each line run by bash itself, whatever function is named like

@@ -73,6 +73,9 @@ func (s *stream) read(buf []byte, last bool) (n int, lost int64, err error) {
 		lost = s.skipTo - s.offset
 		s.offset = s.skipTo
 	}
+	if size := s.c.size(); size < s.offset {
+		s.offset, s.skipTo = 0, 0 // A script has cut the file: what is there is new.
+	}
 	n, err = s.c.f.ReadAt(buf, s.offset)
 	if err == io.EOF {
 		err = nil

@@ -1,7 +1,6 @@
 package ipc
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -117,9 +116,7 @@ func (watch *Watch) Close() {
 	if w.watches[watch.dir] == watch {
 		delete(w.watches, watch.dir)
 		// The directory may be gone already, and its watch with it.
-		if err := w.notify.Remove(watch.dir); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
-			_ = err
-		}
+		_ = w.notify.Remove(watch.dir)
 	}
 	done := w.closeIfIdle()
 	w.mu.Unlock()

@@ -185,6 +185,7 @@ func (r *Runner) open() error {
 	}
 	if r.owner {
 		if err := guard.Watch(bash, r.entry, program.Path); err != nil {
+			guard.Forget(r.entry)
 			program.Release()
 			return &transport.StartError{Argv: []string{bash}, Code: -1, Err: err}
 		}
@@ -220,6 +221,7 @@ func (r *Runner) Close() error {
 	r.keeper.Close()
 	r.pool.Close()
 	r.pids.Close()
+	_ = os.RemoveAll(r.dir) // Best effort: what stays goes with the program's directory.
 	r.program.Release()
 	return nil
 }

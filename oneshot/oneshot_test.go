@@ -145,6 +145,27 @@ func TestLeftoversAreListedDoNotHoldTheCallUpAndEndWithClose(t *testing.T) {
 	}
 }
 
+func TestARunnerLeavesNoFilesBesideAnotherOne(t *testing.T) {
+	base := t.TempDir()
+	other := runner(t, &oneshot.Options{RuntimeDir: base})
+	_, err := other.Run(testenv.Context(t), "true")
+	require.NoError(t, err)
+	files := func() []string {
+		found, err := filepath.Glob(filepath.Join(base, "limpet-*", "*", "*"))
+		require.NoError(t, err)
+		return found
+	}
+	before := files()
+	big := ": " + strings.Repeat("x", 1<<18)
+	r := runner(t, &oneshot.Options{RuntimeDir: base})
+	_, err = r.Run(testenv.Context(t), big)
+	require.NoError(t, err)
+	_, err = r.Do(testenv.Context(t), command.Request{Script: big, Stdin: strings.NewReader("")})
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	assert.Equal(t, before, files())
+}
+
 func TestABigScriptRunsByteForByte(t *testing.T) {
 	r := runner(t, nil)
 	text := strings.Repeat("0123456789abcde\n", 1<<16)

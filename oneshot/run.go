@@ -35,13 +35,16 @@ type run struct {
 
 func (c *run) run(ctx context.Context) (command.Result, error) {
 	nothing := command.Result{ExitCode: command.CodeUnknown, Started: c.started, Dir: c.r.opts.Dir}
+	if len(c.req.Script) > longestArg {
+		defer os.Remove(c.scriptFile()) // Or it goes with the directory.
+	}
 	if err := c.start(ctx); err != nil {
 		c.r.end(&c.outputs)
 		return nothing, err
 	}
 	c.monitor = ipc.NewMonitor(c.outputs, c.req.Stdout, c.req.Stderr)
 	outcome, cause := c.wait(ctx)
-	res, err := c.collect(cause)
+	res, err := c.collect(ctx, cause)
 	if cause != nil {
 		stopped := interrupt.NewError(ctx, cause, outcome)
 		res.ExitCode = stopped.ExitCode()
@@ -100,13 +103,15 @@ func (c *run) argv() ([]string, error) {
 	if len(c.req.Script) <= longestArg {
 		return []string{"bash", "--noprofile", "--norc", "-c", c.req.Script}, nil
 	}
-	path := filepath.Join(c.r.program.Path, "script-"+c.id)
+	path := c.scriptFile()
 	if err := os.WriteFile(path, []byte(c.req.Script), 0o600); err != nil {
-		return nil, &ipc.DiskError{Dir: c.r.program.Path, Err: err}
+		return nil, &ipc.DiskError{Dir: c.r.dir, Err: err}
 	}
-	// The file goes as soon as it was read.
 	return []string{"bash", "--noprofile", "--norc", "-c", `eval "$(<` + ipc.Quote(path) + `)"`}, nil
 }
+
+// scriptFile holds a script that is too long, until the command has ended.
+func (c *run) scriptFile() string { return filepath.Join(c.r.dir, "script-"+c.id) }
 
 // mark is the entry in the environment of all that the command starts.
 func (c *run) mark() string { return ipc.CommandVar + "=" + c.id }
@@ -175,26 +180,20 @@ func (c *run) wait(ctx context.Context) (outcome interrupt.Outcome, cause error)
 	}
 }
 
-// stoppedPatience is how long the Writers of a stopped command are waited for.
-const stoppedPatience = time.Second
+// writerPatience is how long Writers are waited for when the command was stopped
+// or the caller has given up.
+const writerPatience = time.Second
 
-func (c *run) collect(cause error) (command.Result, error) {
+func (c *run) collect(ctx context.Context, cause error) (command.Result, error) {
 	_ = c.conn.Close() // It has ended; its stdin may be broken.
 	res := command.Result{Started: c.started, Dir: c.r.opts.Dir}
-	var patience time.Duration
-	if cause != nil {
-		patience = stoppedPatience
-	}
-	writeErr := c.monitor.Finish(patience)
+	writeErr := c.monitor.Finish(ctx, cause != nil, writerPatience)
 	var readErr error
 	res.Stdout, res.Stderr, readErr = c.outputs.Read(c.r.opts.OutputLimit)
 	if errors.Is(writeErr, ipc.ErrWriterStuck) {
 		c.outputs.Abandon()
 	} else {
 		c.r.end(&c.outputs)
-	}
-	if len(c.req.Script) > longestArg {
-		_ = os.Remove(filepath.Join(c.r.program.Path, "script-"+c.id)) // Or it goes with the directory.
 	}
 	res.Elapsed = time.Since(c.started)
 	c.receipt(&res)

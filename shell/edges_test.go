@@ -1,6 +1,8 @@
 package shell_test
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/shell"
 )
@@ -130,4 +133,106 @@ func TestLocalsOfAFunctionThatExitsStayLocal(t *testing.T) {
 	assert.Equal(t, "global new / 3", says(t, sh, `set -- $(echo a b c); echo "$x $y $PWD $#"`))
 	assert.Equal(t, "function", says(t, sh, "type -t g"))
 	assert.Equal(t, "gone", says(t, sh, "declare -p z 2>/dev/null || echo gone"))
+}
+
+// An assignment to a variable that was made readonly earlier ends the script
+// with 1, where one that is unset ends it with 127.
+func TestAReadonlyVariableIsNotTakenForAnUnsetOne(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "set -u; readonly R=1; Q=1")
+	for range 2 {
+		assert.Equal(t, 1, run(t, sh, "R=2; echo on").ExitCode)
+		assert.Equal(t, 127, run(t, sh, "echo $nothing; echo on").ExitCode)
+		run(t, sh, ": exit") // Saves the state.
+	}
+}
+
+// A script that opens /dev/stderr cuts the file, as it does with bash -c
+// 2>file. What it prints then counts as output all the same.
+func TestAScriptThatCutsItsOutputIsNotSilent(t *testing.T) {
+	sh := start(t, nil)
+	var live bytes.Buffer
+	res, err := sh.Do(testenv.Context(t), command.Request{
+		Script:      "echo 0123456789; sleep 0.3; echo A >/dev/stdout; for i in {1..15}; do sleep 0.1; echo $i; done",
+		IdleTimeout: time.Second, Stdout: &live,
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "A\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n", res.Stdout.String())
+	assert.Equal(t, "0123456789\n"+res.Stdout.String(), live.String())
+}
+
+// Who has no mark of the session (env -i) is ended with it all the same.
+func TestProcessesWithoutTheMarkEndWithTheirSession(t *testing.T) {
+	testenv.NeedProc(t)
+	sh := start(t, nil)
+	res := run(t, sh, "env -i sleep 1000 & (env -i sleep 1000 &); until (($(pgrep -cxf 'sleep 1000') >= 2)); do :; done")
+	require.Len(t, res.Receipt.Leftover, 2)
+	_, err := sh.Do(testenv.Context(t), command.Request{Script: "(env -i sleep 1001 &); echo >ready; sleep 50", Timeout: 300 * time.Millisecond})
+	var stop *shell.InterruptError
+	require.ErrorAs(t, err, &stop)
+	var names []string
+	for _, p := range stop.Outcome.Signalled {
+		names = append(names, p.Command)
+	}
+	assert.ElementsMatch(t, []string{"sleep 1001", "sleep 50"}, names)
+	require.NoError(t, sh.Close())
+	for _, p := range res.Receipt.Leftover {
+		assert.False(t, testenv.Alive(p.PID), "%v", p)
+	}
+}
+
+// stuck is a Writer that blocks until it is let go.
+type stuck struct{ free chan struct{} }
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s.free
+	return len(p), nil
+}
+
+// A command that has ended waits for its Writer for as long as its caller does.
+func TestACallerMayGiveUpAWriterThatBlocks(t *testing.T) {
+	w := stuck{make(chan struct{})}
+	defer close(w.free)
+	sh := start(t, nil)
+	for _, giveUp := range []func(context.CancelFunc){
+		func(cancel context.CancelFunc) { cancel() },
+		func(context.CancelFunc) { _ = sh.Close() }, // Always nil.
+	} {
+		ctx, cancel := context.WithCancel(testenv.Context(t))
+		defer cancel()
+		done := make(chan error, 1)
+		ended := filepath.Join(t.TempDir(), "ended")
+		go func() {
+			_, err := sh.Do(ctx, command.Request{Script: "echo hi; echo >" + ended, Stdout: w})
+			done <- err
+		}()
+		testenv.AwaitFile(t, ended)
+		giveUp(cancel)
+		select {
+		case err := <-done:
+			assert.Error(t, err)
+		case <-time.After(testenv.Patience):
+			t.Fatal("it hangs")
+		}
+	}
+}
+
+// A runtime directory that was made anew is locked, or the next program would
+// take it for a leftover.
+func TestARuntimeDirThatWasMadeAnewIsNotSwept(t *testing.T) {
+	base := t.TempDir()
+	sh := start(t, &shell.Options{RuntimeDir: base})
+	removeRuntime(t, base)
+	run(t, sh, "x=1")
+	parents, err := filepath.Glob(filepath.Join(base, "limpet-*"))
+	require.NoError(t, err)
+	require.Len(t, parents, 1)
+	programs, err := filepath.Glob(filepath.Join(parents[0], "*"))
+	require.NoError(t, err)
+	require.Len(t, programs, 1)
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(programs[0], old, old))
+	rundir.Sweep(parents[0])
+	assert.DirExists(t, programs[0])
+	assert.Equal(t, "1", says(t, sh, "echo $x"))
 }

@@ -96,6 +96,20 @@ func (b *bash) forgetEnded() {
 	}
 }
 
+// members are the processes of bash's session, as far as they are known.
+func (b *bash) members() []proc.ID {
+	var ids []proc.ID
+	for id := range b.earlier {
+		ids = append(ids, id)
+	}
+	if tree, err := proc.Snapshot(); err == nil {
+		for _, st := range tree.Session(b.id, b.shell.entry) {
+			ids = append(ids, st.ID())
+		}
+	}
+	return ids
+}
+
 // jobs are the processes of earlier commands that still run.
 func (b *bash) jobs() []command.Process {
 	var running []command.Process

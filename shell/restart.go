@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/transport"
 )
@@ -80,6 +81,7 @@ func (s *PersistentShell) bury(what string) {
 	}
 	for _, job := range b.jobs() {
 		d.lost = append(d.lost, "job "+job.String()+", which runs on but is no job of the new bash")
+		s.orphans = append(s.orphans, proc.ID{PID: job.PID, Start: job.Start})
 	}
 	d.lost = append(d.lost, "open descriptors and coprocesses")
 	b.close()
@@ -161,9 +163,13 @@ var errDeleted = errors.New("the runtime directory was deleted")
 // renewFiles makes the session's files anew if somebody deleted them. The
 // record is polled for from then on, until there is a new bash.
 func (b *bash) renewFiles() error {
-	renewed, err := b.files.Renew()
-	if !renewed {
-		return err
+	if !b.files.Deleted() {
+		return nil
+	}
+	// The lock first: a directory without one is swept by other programs.
+	err := b.shell.program.Ensure()
+	if err == nil {
+		err = b.files.Renew()
 	}
 	b.opts.Logger.Warn("limpet: the runtime directory was deleted under a live session", "recreated", err == nil)
 	if err != nil {

@@ -54,7 +54,7 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 
 // drop gives up a command that did not run.
 func (b *bash) drop(r *running) {
-	_ = r.monitor.Finish(0) // Nothing was written.
+	_ = r.monitor.Finish(context.Background(), false, 0) // Nothing was written: no Writer can be stuck.
 	b.shell.keeper.Keep(r.Release())
 }
 
@@ -294,18 +294,15 @@ func (b *bash) stop(ctx context.Context, r *running, cause error) ending {
 	return end
 }
 
-// stoppedPatience is how long the Writers of a stopped command are waited for.
-const stoppedPatience = time.Second
+// writerPatience is how long Writers are waited for when the command was stopped
+// or the caller has given up.
+const writerPatience = time.Second
 
 // collect makes the Result: what was written, how it ended, what it cost.
 func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) {
 	end := r.end
 	res := command.Result{Started: r.started}
-	var patience time.Duration
-	if end.cause != nil {
-		patience = stoppedPatience
-	}
-	writeErr := r.monitor.Finish(patience)
+	writeErr := r.monitor.Finish(ctx, end.cause != nil, writerPatience)
 
 	var readErr error
 	res.Stdout, res.Stderr, readErr = r.Read(b.opts.OutputLimit)

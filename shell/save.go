@@ -102,7 +102,7 @@ func (b *bash) save(ctx context.Context) {
 	if b.saved.have && b.saved.commands == b.commands {
 		return
 	}
-	if _, err := b.files.Renew(); err != nil {
+	if b.renewFiles() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)

@@ -2,9 +2,12 @@ package shell
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/limpet-sh/limpet/ipc"
 )
 
 // shape says how a script is put into its eval. The parser decides nothing
@@ -49,7 +52,7 @@ func (b *bash) shapeOf(script string) shape {
 	if err != nil {
 		return shape{apart: substitutes && syntax.IsIncomplete(err)}
 	}
-	return shape{inner: true, group: groupable(script) && (nounset || demands && hasDemand(file))}
+	return shape{inner: true, group: groupable(script) && !b.assignsReadonly(script) && (nounset || demands && hasDemand(file))}
 }
 
 // What a script says that sets an option of the shell.
@@ -64,6 +67,22 @@ var (
 func groupable(script string) bool {
 	return !mentions(script, "alias", "shopt", "return", "posix", "((", "$[", "let", "readonly", "declare", "typeset", "local")
 }
+
+// assignsReadonly errs on the side of yes. An assignment to a variable that is
+// readonly gives up a group with status 1, as a fatal expansion does.
+func (b *bash) assignsReadonly(script string) bool {
+	names := slices.Clone(b.saved.state.Readonly)
+	for _, found := range makesReadonly.FindAllStringSubmatch(b.unsaved, -1) {
+		for word := range strings.FieldsSeq(found[1]) {
+			name, _, _ := strings.Cut(word, "=")
+			names = append(names, name)
+		}
+	}
+	return ipc.HasWord(script, names...)
+}
+
+// makesReadonly finds the words behind a readonly, and a declare -r.
+var makesReadonly = regexp.MustCompile(`(?:readonly|(?:declare|typeset)\s+-[a-zA-Z]*r[a-zA-Z]*)\s+([^;&|\n]*)`)
 
 // hasDemand reports whether there is a ${name?message} in the script.
 func hasDemand(file *syntax.File) (found bool) {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -30,10 +31,11 @@ type PersistentShell struct {
 
 	// turn holds a token while nobody uses bash; whoever took it owns the
 	// fields below it.
-	turn   chan struct{}
-	bash   *bash
-	died   *death // why bash is nil
-	runner *oneshot.Runner
+	turn    chan struct{}
+	bash    *bash
+	died    *death // why bash is nil
+	runner  *oneshot.Runner
+	orphans []proc.ID // jobs of bashes that ended
 
 	mu     sync.Mutex // after turn, never the other way round
 	dir    string
@@ -67,7 +69,7 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 		dir:     o.Dir,
 	}
 	if s.program, err = rundir.Acquire(o.RuntimeDir, id); err != nil {
-		return nil, &ipc.DiskError{Dir: firstOf(o.RuntimeDir, rundir.Default()), Err: err}
+		return nil, &ipc.DiskError{Dir: cmp.Or(o.RuntimeDir, rundir.Default()), Err: err}
 	}
 	s.spool = spool{dir: s.program.Path, max: o.SpoolFiles}
 	s.saves = newSaver(s)
@@ -76,7 +78,7 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	// nothing yet ends with its stdin anyway.
 	go s.watchOver()
 	if err != nil {
-		s.endProcesses() // What the init files started, say.
+		s.endBash(nil) // There is none, but there may be what the init files started.
 		<-s.guarded
 		s.release()
 		return nil, err
@@ -270,10 +272,7 @@ func (s *PersistentShell) Reset(ctx context.Context) error {
 		return err
 	}
 	defer s.give()
-	if s.bash != nil {
-		s.bash.close()
-	}
-	s.endProcesses()
+	s.endBash((*bash).close)
 	s.died = &death{reset: true}
 	var err error
 	s.bash, err = startBash(ctx, s, nil)
@@ -315,10 +314,7 @@ func (s *PersistentShell) Close() error {
 		s.stop(ErrClosed)
 		s.saves.close()
 		<-s.turn // The command that was stopped gives it back. Nobody gets it again.
-		if s.bash != nil {
-			s.bash.leave()
-		}
-		s.endProcesses()
+		s.endBash((*bash).leave)
 		<-s.guarded
 		s.release()
 	})
@@ -338,15 +334,15 @@ func (s *PersistentShell) release() {
 	guard.Forget(s.entry)
 }
 
-// endProcesses kills what the session left running. Who forks meanwhile is
-// found in the next round.
-func (s *PersistentShell) endProcesses() {
-	proc.KillAll(s.entry)
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
+// endBash ends bash, by the given method, and what the session left running.
+// Who forks meanwhile is found in a later round.
+func (s *PersistentShell) endBash(end func(*bash)) {
+	var known []proc.ID
+	if s.bash != nil {
+		// While bash lives: without it, who has no mark (env -i) belongs to nobody.
+		known = s.bash.members()
+		end(s.bash)
 	}
-	return b
+	proc.KillAll(s.entry, append(known, s.orphans...)...)
+	s.orphans = nil
 }

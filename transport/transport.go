@@ -79,8 +79,7 @@ type Conn interface {
 
 // Exit says how a process ended.
 type Exit struct {
-	Code   int            // 0 to 255; -1 when a signal ended it
-	Signal syscall.Signal // 0 when it exited
-	Core   bool
+	Code   int             // 0 to 255; -1 when a signal ended it
+	Signal syscall.Signal  // 0 when it exited
 	Rusage *syscall.Rusage // nil where it is not known
 }

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"slices"
 	"syscall"
 	"time"
 )
@@ -11,24 +12,25 @@ const (
 	killRounds = 50
 )
 
-// KillAll ends every process that has entry in its environment: SIGTERM, a
-// moment, then SIGKILL in rounds, since a process may fork while the list is
-// read. It waits until they are gone, as far as we may signal them.
-func KillAll(entry string) {
-	signalled := signalAll(entry, syscall.SIGTERM)
+// KillAll ends every process that has entry in its environment, and those that
+// are named: SIGTERM, a moment, then SIGKILL in rounds, since a process may fork
+// while the list is read. It waits until they are gone, as far as we may signal
+// them.
+func KillAll(entry string, named ...ID) {
+	signalled := signalAll(entry, named, syscall.SIGTERM)
 	for deadline := time.Now().Add(termGrace); len(signalled) > 0 && time.Now().Before(deadline); {
 		WaitAny(signalled, time.Until(deadline))
-		signalled = carriers(entry)
+		signalled = carriers(entry, named)
 	}
 	for round := 0; len(signalled) > 0 && round < killRounds; round++ {
-		signalled = signalAll(entry, syscall.SIGKILL)
+		signalled = signalAll(entry, named, syscall.SIGKILL)
 		WaitAny(signalled, termGrace/10)
-		signalled = carriers(entry)
+		signalled = carriers(entry, named)
 	}
 }
 
-func signalAll(entry string, sig syscall.Signal) []ID {
-	ids := carriers(entry)
+func signalAll(entry string, named []ID, sig syscall.Signal) []ID {
+	ids := carriers(entry, named)
 	signalled := ids[:0]
 	for _, id := range ids {
 		if err := Signal(id, sig); err == nil {
@@ -41,12 +43,13 @@ func signalAll(entry string, sig syscall.Signal) []ID {
 	return signalled
 }
 
-// carriers lists the living processes that have entry in their environment.
-func carriers(entry string) []ID {
+// carriers lists the living processes that have entry in their environment, or
+// are named.
+func carriers(entry string, named []ID) []ID {
 	all, _ := List() // Without /proc there is nobody to be found.
 	var ids []ID
 	for _, st := range all {
-		if !st.Zombie() && HasEnv(st.PID, entry) {
+		if !st.Zombie() && (slices.Contains(named, st.ID()) || HasEnv(st.PID, entry)) {
 			ids = append(ids, st.ID())
 		}
 	}

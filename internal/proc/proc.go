@@ -14,7 +14,7 @@ import (
 // Stat is what proc(5) says about one process in /proc/PID/stat.
 type Stat struct {
 	PID, PPID   int
-	PGID, SID   int
+	SID         int
 	State       byte           // R, S, D, T, Z, ...
 	Ended       syscall.Signal // of a zombie: what ended it; 0 if it exited, or may not be known
 	Start       uint64         // clock ticks after boot

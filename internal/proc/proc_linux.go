@@ -40,7 +40,7 @@ func parseStat(b []byte) (Stat, error) {
 		return Stat{}, fmt.Errorf("proc: no stat line: %.80q", b)
 	}
 	fields := strings.Fields(string(b[end+1:]))
-	const state, ppid, pgrp, session, utime, starttime, exitCode = 0, 1, 2, 3, 11, 19, 49 // proc(5) numbers minus 3
+	const state, ppid, session, utime, starttime, exitCode = 0, 1, 3, 11, 19, 49 // proc(5) numbers minus 3
 	if len(fields) <= starttime {
 		return Stat{}, fmt.Errorf("proc: short stat line: %.80q", b)
 	}
@@ -60,7 +60,7 @@ func parseStat(b []byte) (Stat, error) {
 	return Stat{
 		Ended: ended,
 		PID:   number(string(b[:start])), PPID: number(fields[ppid]),
-		PGID: number(fields[pgrp]), SID: number(fields[session]),
+		SID:   number(fields[session]),
 		State: fields[state][0], Start: began,
 		User: ticks(utime), System: ticks(utime + 1),
 		ChildUser: ticks(utime + 2), ChildSystem: ticks(utime + 3),

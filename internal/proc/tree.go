@@ -15,16 +15,17 @@ func Snapshot() (Tree, error) {
 	return t, err
 }
 
-// Session returns the living processes that belong to a shell: those below it,
-// and those that carry its environment entry wherever they are now. The shell
-// itself is not among them.
+// Session returns the living processes that belong to a shell, the leader of a
+// session: those below it, those of its session, and those that carry its
+// environment entry wherever they are now. The shell itself is not among them.
 func (t Tree) Session(shell ID, entry string) []Stat {
 	var members []Stat
+	_, leads := t.Get(shell) // Else its pid may be another's, and so the session's.
 	for pid, st := range t.all {
 		if st.ID() == shell || st.Zombie() {
 			continue
 		}
-		if t.Below(pid, shell) || st.Start >= shell.Start && HasEnv(pid, entry) {
+		if t.Below(pid, shell) || leads && st.SID == shell.PID || st.Start >= shell.Start && HasEnv(pid, entry) {
 			members = append(members, st)
 		}
 	}

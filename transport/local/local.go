@@ -87,7 +87,7 @@ type conn struct {
 func (c *conn) wait() {
 	_ = c.cmd.Wait() // The state says it all.
 	if st, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
-		c.exit = transport.Exit{Code: st.ExitStatus(), Core: st.CoreDump()}
+		c.exit = transport.Exit{Code: st.ExitStatus()}
 		if st.Signaled() {
 			c.exit.Signal = st.Signal()
 		}
