@@ -73,7 +73,8 @@ func (s *stream) read(buf []byte, last bool) (n int, lost int64, err error) {
 		lost = s.skipTo - s.offset
 		s.offset = s.skipTo
 	}
-	if size := s.c.size(); size < s.offset {
+	// Stat, and not fstat of the descriptor: an abandoned capture is closed beside this.
+	if st, err := s.c.f.Stat(); err == nil && st.Size() < s.offset {
 		s.offset, s.skipTo = 0, 0 // A script has cut the file: what is there is new.
 	}
 	n, err = s.c.f.ReadAt(buf, s.offset)

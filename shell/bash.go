@@ -167,7 +167,7 @@ func checkVersion(version string) error {
 func (b *bash) init(ctx context.Context) error {
 	for _, script := range b.initScripts() {
 		res, err := b.run(ctx, command.Request{Script: script, Timeout: -1, IdleTimeout: -1})
-		if b.dead() {
+		if _, stopped := errors.AsType[*InterruptError](err); b.dead() && !stopped {
 			return b.startError(fmt.Errorf("it ended while it ran %s", script))
 		}
 		if err != nil {

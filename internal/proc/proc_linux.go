@@ -123,26 +123,27 @@ func HasEnv(pid int, entry string) bool {
 var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
 
 // environ reads the environment of the process. Within an execve there is none,
-// for an instant. There are no arguments either, but those come first; kernel
-// threads, which never have any, have no executable.
+// for an instant. There are no arguments either, but those come first; who has
+// arguments and sleeps was started without an environment. Kernel threads, which
+// never have any, have no executable.
 func environ(pid int, buf *[]byte) []byte {
-	const execs, settles = 50 * time.Millisecond, time.Millisecond
+	const pause, execs = 100 * time.Microsecond, 50 * time.Millisecond
 	dir := "/proc/" + strconv.Itoa(pid)
-	pause := 100 * time.Microsecond
 	for end := time.Now().Add(execs); ; time.Sleep(pause) {
 		b, err := readAtOnce(dir+"/environ", buf)
-		if err != nil || len(b) > 0 || pause > settles || time.Now().After(end) {
+		if err != nil || len(b) > 0 || time.Now().After(end) {
 			return b
 		}
-		args, err := os.ReadFile(dir + "/cmdline")
-		if err != nil {
+		st, err := Read(pid)
+		if err != nil || st.Zombie() {
 			return nil
 		}
-		if pause *= 2; len(args) == 0 { // Else it may have been started without an environment.
-			pause = 100 * time.Microsecond
-			if _, err := os.Readlink(dir + "/exe"); err != nil {
-				return nil
-			}
+		args, err := os.ReadFile(dir + "/cmdline")
+		if err != nil || len(args) > 0 && st.State != 'R' && st.State != 'D' {
+			return nil
+		}
+		if _, err := os.Readlink(dir + "/exe"); len(args) == 0 && err != nil {
+			return nil
 		}
 	}
 }
