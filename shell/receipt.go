@@ -3,8 +3,10 @@ package shell
 import (
 	"bytes"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
@@ -96,14 +98,16 @@ func (b *bash) forgetEnded() {
 	}
 }
 
-// members are the processes of bash's session, as far as they are known.
+// members are the earlier jobs, and the processes of bash's session, whether
+// they carry its mark or not.
 func (b *bash) members() []proc.ID {
-	var ids []proc.ID
-	for id := range b.earlier {
-		ids = append(ids, id)
+	ids := slices.Collect(maps.Keys(b.earlier))
+	if b.dead() {
+		return ids // Its pid, and so the session's, may be another's.
 	}
-	if tree, err := proc.Snapshot(); err == nil {
-		for _, st := range tree.Session(b.id, b.shell.entry) {
+	all, _ := proc.List() // Without /proc nobody is found.
+	for _, st := range all {
+		if st.SID == b.id.PID && st.PID != b.id.PID {
 			ids = append(ids, st.ID())
 		}
 	}
