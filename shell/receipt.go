@@ -98,18 +98,15 @@ func (b *bash) forgetEnded() {
 	}
 }
 
-// members are the earlier jobs, and the processes of bash's session, whether
-// they carry its mark or not.
+// members are the processes that are known to be bash's, whether they carry its
+// mark or not: the jobs of earlier commands, and bash's children.
 func (b *bash) members() []proc.ID {
 	ids := slices.Collect(maps.Keys(b.earlier))
 	if b.dead() {
-		return ids // Its pid, and so the session's, may be another's.
+		return ids // Its pid may be another's.
 	}
-	all, _ := proc.List() // Without /proc nobody is found.
-	for _, st := range all {
-		if st.SID == b.id.PID && st.PID != b.id.PID {
-			ids = append(ids, st.ID())
-		}
+	for _, st := range proc.Children(b.id.PID) {
+		ids = append(ids, st.ID())
 	}
 	return ids
 }
