@@ -44,6 +44,10 @@ const lookAgain = 10 * time.Millisecond
 // half of that line.
 const again = 100 * time.Millisecond
 
+// subshellAgain is the same for subshells that have no trap for it: like bash,
+// they obey only if it meets them at a good moment.
+const subshellAgain = 20 * time.Millisecond
+
 // leave is the signal at which bash ends in good order: between two commands,
 // and after its exit trap, which saves its state. Bash has no use for it of
 // its own, and scripts have none.
@@ -71,6 +75,9 @@ func (l Ladder) Stop(t Target) Outcome {
 	if shell := t.Shell(); shell.Start != 0 { // Else there is nothing to be known about processes.
 		s.shell, s.program = shell, proc.Command(shell.PID)
 		s.deaf = proc.ReadSignals(shell.PID).Ignores(syscall.SIGINT)
+	}
+	if s.retry = subshellAgain; t.Traps() {
+		s.retry = again
 	}
 	for _, step := range l.steps() {
 		if s.step(step) {
@@ -102,6 +109,7 @@ type stopping struct {
 	killed     map[proc.ID]bool // in outcome.Killed
 	handles    map[proc.ID]bool // had a handler for the signal that it was sent
 	deaf       bool             // bash ignores SIGINT: trap '' INT
+	retry      time.Duration    // when a subshell gets another signal
 	frozen     bool             // bash is stopped
 	held       []proc.ID        // what bash waited for when it was stopped
 	paused     []proc.ID        // stopped, to be let go when they have been signalled
@@ -131,7 +139,7 @@ func (s *stopping) step(step Step) (done bool) {
 		var due []proc.Stat
 		for _, m := range members {
 			at, was := sent[m.ID()]
-			if was && !(time.Since(at) > again && s.subshell(m)) || s.spare(m, step.Signal, members) {
+			if was && !(time.Since(at) > s.retry && s.subshell(m)) || s.spare(m, step.Signal, members) {
 				continue
 			}
 			if !proc.ReadSignals(m.PID).Ignores(step.Signal) {
