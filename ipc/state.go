@@ -3,10 +3,12 @@ package ipc
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // State is a saved shell: a script of builtins that brings variables,
@@ -62,7 +64,7 @@ func (d *Dir) Saved(id, seal string) (State, error) { return d.readState(d.state
 func (d *Dir) SavedAtExit(seal string) (State, error) { return d.readState(d.exitPath(), seal, seal) }
 
 func (d *Dir) readState(path, id, seal string) (State, error) {
-	b, err := os.ReadFile(path)
+	b, err := readUntrusted(path)
 	if err != nil {
 		return State{}, err
 	}
@@ -82,6 +84,27 @@ func (d *Dir) readState(path, id, seal string) (State, error) {
 	}
 	copy(state.part[:], part)
 	return state, nil
+}
+
+// stateMax is more than any shell's state.
+const stateMax = 64 << 20
+
+// readUntrusted reads a file that a command may have replaced: not through a
+// link, not from a pipe that never ends, and not without bound.
+func readUntrusted(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // Read only.
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > stateMax {
+		return nil, fmt.Errorf("ipc: %q is no file of bash's: %v, %d bytes", path, st.Mode(), st.Size())
+	}
+	return io.ReadAll(io.LimitReader(f, stateMax))
 }
 
 // bashReadonly are readonly from the start.

@@ -36,7 +36,7 @@ type run struct {
 func (c *run) run(ctx context.Context) (command.Result, error) {
 	nothing := command.Result{ExitCode: command.CodeUnknown, Started: c.started, Dir: c.r.opts.Dir}
 	if len(c.req.Script) > longestArg {
-		defer os.Remove(c.scriptFile()) // Or it goes with the directory.
+		defer os.RemoveAll(c.scriptDir()) // Or it goes with the Runner's directory.
 	}
 	if err := c.start(ctx); err != nil {
 		c.r.end(&c.outputs)
@@ -69,6 +69,9 @@ func (c *run) start(ctx context.Context) (err error) {
 	}
 	if spec.Argv, err = c.argv(); err != nil {
 		return err
+	}
+	if len(c.req.Script) > longestArg {
+		spec.SessionDir = c.scriptDir()
 	}
 	if spec.Stdout, spec.Stderr, err = c.outputs.Files(); err != nil {
 		return &ipc.DiskError{Dir: opts.RuntimeDir, Err: err}
@@ -103,15 +106,20 @@ func (c *run) argv() ([]string, error) {
 	if len(c.req.Script) <= longestArg {
 		return []string{"bash", "--noprofile", "--norc", "-c", c.req.Script}, nil
 	}
-	path := c.scriptFile()
-	if err := os.WriteFile(path, []byte(c.req.Script), 0o600); err != nil {
+	path := filepath.Join(c.scriptDir(), "script")
+	err := os.Mkdir(c.scriptDir(), 0o700)
+	if err == nil {
+		err = os.WriteFile(path, []byte(c.req.Script), 0o600)
+	}
+	if err != nil {
 		return nil, &ipc.DiskError{Dir: c.r.dir, Err: err}
 	}
 	return []string{"bash", "--noprofile", "--norc", "-c", `eval "$(<` + ipc.Quote(path) + `)"`}, nil
 }
 
-// scriptFile holds a script that is too long, until the command has ended.
-func (c *run) scriptFile() string { return filepath.Join(c.r.dir, "script-"+c.id) }
+// scriptDir holds a script that is too long, until the command has ended. It
+// has nothing else in it: a sandbox shows it to the command.
+func (c *run) scriptDir() string { return filepath.Join(c.r.dir, "script-"+c.id) }
 
 // mark is the entry in the environment of all that the command starts.
 func (c *run) mark() string { return ipc.CommandVar + "=" + c.id }

@@ -299,6 +299,14 @@ func (b *bash) dead() bool {
 	}
 }
 
+// check asks whether bash still is where it was promised to be.
+func (b *bash) check() (lost error, goOn bool) {
+	if c, ok := b.conn.(transport.Checker); ok {
+		return c.Check()
+	}
+	return nil, true
+}
+
 // dir is where the next command starts.
 func (b *bash) dir() string {
 	if b.back != "" {

@@ -236,3 +236,19 @@ func TestARuntimeDirThatWasMadeAnewIsNotSwept(t *testing.T) {
 	assert.DirExists(t, programs[0])
 	assert.Equal(t, "1", says(t, sh, "echo $x"))
 }
+
+// The files of a session are where its commands can reach them. A state that
+// was replaced by a link or a pipe is not read, and holds nobody up.
+func TestAStateThatWasReplacedIsNotRead(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("x"), 0o600))
+	for _, replace := range []string{"ln -sf " + secret + " exit", "rm exit; mkfifo exit", "rm exit; mkdir exit"} {
+		base := t.TempDir()
+		sh := start(t, &shell.Options{RuntimeDir: base})
+		run(t, sh, "x=1")
+		run(t, sh, ": exit") // Saves.
+		res := run(t, sh, "cd "+base+"/limpet-*/*/*/status/..; trap - EXIT; "+replace+"; exec true")
+		require.NotNil(t, res.Restart, replace)
+		assert.Equal(t, "1", says(t, sh, "echo $x"), replace)
+	}
+}

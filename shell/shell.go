@@ -146,6 +146,16 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 	if err != nil {
 		return command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir(), Restart: restart}, err
 	}
+	if lost, goOn := s.bash.check(); lost != nil {
+		s.bash.save(ctx)
+		s.bash.giveUp(lost.Error())
+		if restart = s.replace("", restart); restart.Err != nil {
+			lost, goOn = restart.Err, false
+		}
+		if !goOn {
+			return command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir(), Restart: restart}, lost
+		}
+	}
 	run := func() (command.Result, error) {
 		if req.Stdin != nil {
 			return s.doStdin(ctx, req)

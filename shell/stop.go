@@ -31,9 +31,10 @@ func (t *target) Members() []proc.Stat {
 	for id := range t.b.earlier {
 		earlier[id] = true
 	}
+	bash, _ := tree.Get(t.b.id) // In a sandbox it does not lead its session.
 	var members []proc.Stat
 	for _, st := range tree.Session(t.b.id, t.b.shell.entry) {
-		if st.Start >= t.r.born && !tree.Origin(st, earlier, t.b.id.PID) {
+		if st.Start >= t.r.born && !tree.Origin(st, earlier, bash.SID) {
 			members = append(members, st)
 		}
 	}

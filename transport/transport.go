@@ -32,14 +32,19 @@ type Spec struct {
 	// drained, bounded, into [Conn.Said].
 	Stdout, Stderr *os.File
 
+	// Files are the process' descriptors from 3 on, as in exec.Cmd.ExtraFiles.
+	// They stay the caller's. A transport that wraps another one passes
+	// things to its wrapper by them; it need not pass on those of its caller.
+	Files []*os.File
+
 	// SessionDir is the directory through which limpet and the process
 	// exchange files. A transport that changes what the process sees must let
 	// it see this one at the same path.
 	SessionDir string
 }
 
-// Conn is a running process, the leader of a session of its own, without a
-// controlling terminal. Its methods are safe for concurrent use.
+// Conn is a running process, in a session of its own, without a controlling
+// terminal. Its methods are safe for concurrent use.
 type Conn interface {
 	// Write writes to the process' stdin.
 	io.Writer
@@ -75,6 +80,14 @@ type Conn interface {
 	// Close kills the process if it still runs, waits for it, and frees what
 	// the Conn holds. It is safe to call twice.
 	Close() error
+}
+
+// Checker is a Conn that can say whether the process is still where it was
+// promised to be. A shell asks before each command.
+type Checker interface {
+	// Check returns what was lost, or nil. The process is of no more use then.
+	// goOn says whether the command may run in a new one.
+	Check() (lost error, goOn bool)
 }
 
 // Exit says how a process ended.

@@ -25,7 +25,7 @@ func (Transport) Start(ctx context.Context, spec transport.Spec) (transport.Conn
 	}
 	c := &conn{done: make(chan struct{})}
 	cmd := exec.Command(spec.Path)
-	cmd.Args, cmd.Dir, cmd.Env = spec.Argv, spec.Dir, spec.Env
+	cmd.Args, cmd.Dir, cmd.Env, cmd.ExtraFiles = spec.Argv, spec.Dir, spec.Env, spec.Files
 	if cmd.Env == nil {
 		cmd.Env = []string{}
 	}

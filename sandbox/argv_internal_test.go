@@ -1,0 +1,99 @@
+package sandbox
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares text with a file of testdata.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), text, "if that is right, run the test with -update")
+}
+
+// The hosts that the golden files are for.
+var (
+	userHost = host{
+		home:  "/home/u",
+		links: map[string]string{"/bin": "usr/bin", "/sbin": "usr/sbin", "/lib": "usr/lib", "/lib64": "usr/lib64"},
+		dirs:  []string{"/usr", "/etc", "/opt"},
+		cover: []string{"/proc/sys", "/proc/irq", "/proc/kcore", "/proc/keys"},
+	}
+	rootHost = host{
+		root: true, home: "/root", links: map[string]string{"/bin": "usr/bin"}, dirs: []string{"/usr", "/lib", "/etc"},
+		etc:   []entry{{"/etc/shadow", false}, {"/etc/ssl/private", true}},
+		cover: []string{"/proc/sys"},
+	}
+)
+
+func TestPlanIsWhatTheGoldenFilesSay(t *testing.T) {
+	protected := func(p Policy, paths ...string) Policy {
+		p.protected, p.Proc.Hostname = paths, "sandbox"
+		return p
+	}
+	const w = "/home/u/work"
+	all := protected(ReadOnly(w))
+	all.FS.Root, all.FS.Home, all.FS.TmpSize = All, ReadOnlyHome, 1<<20
+	all.masks = []entry{{"/home/u/.ssh", true}, {"/home/u/.netrc", false}}
+	extra := protected(WorkspaceWrite(w))
+	extra.FS.ExtraRO, extra.FS.ExtraRW = []Bind{{Src: "/data", Dst: "/data"}}, []Bind{{Src: "/home/u/.cache/go", Dst: "/cache"}}
+	for _, row := range []struct {
+		name   string
+		policy Policy
+		host   host
+	}{
+		{"workspace-write", protected(WorkspaceWrite(w), w+"/.git", w+"/sub/repo/.git"), userHost},
+		{"workspace-write-root", protected(WorkspaceWrite(w), w+"/.git"), rootHost},
+		{"read-only", protected(ReadOnly(w), w+"/.git"), userHost},
+		{"host-network", protected(HostNetwork(w)), userHost},
+		{"scratch", protected(Scratch(w)), userHost},
+		{"everything-but-masks", all, userHost},
+		{"extra", extra, userHost},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var text strings.Builder
+			for _, i := range plan(row.policy, row.host, place{dir: w, sessionDir: "/dev/shm/limpet-1000/p/s"}) {
+				text.WriteString(strings.Join(quoted(i.args), " ") + "\n")
+			}
+			golden(t, "argv-"+row.name+".golden", text.String())
+		})
+	}
+}
+
+// What is later covers what is earlier: nothing that is writable may come
+// after what makes a part of it read-only.
+func TestProtectionsComeAfterWhatTheyProtect(t *testing.T) {
+	p := WorkspaceWrite("/w")
+	p.protected = []string{"/w/.git", "/w/a/b/.git"}
+	args := strings.Join(arguments(plan(p, userHost, place{dir: "/w", sessionDir: "/s"})), " ")
+	order := []string{"--bind /w /w", "--ro-bind /w/.git /w/.git", "--bind /w/a /w/a", "--bind /w/a/b /w/a/b", "--ro-bind /w/a/b/.git", "--bind /s /s", "--remount-ro / --chdir"}
+	last := -1
+	for _, part := range order {
+		at := strings.Index(args, part)
+		require.Greater(t, at, last, "%s in %s", part, args)
+		last = at
+	}
+	assert.Contains(t, args, "--cap-drop ALL")
+	assert.Contains(t, args, "--disable-userns")
+}
+
+func TestOnlyHarmlessVariablesAreInside(t *testing.T) {
+	p := WorkspaceWrite("/w")
+	p.Env = Env{Pass: []string{"GOFLAGS"}, Set: map[string]string{"LANG": "C"}}
+	got := environ(p, []string{"PATH=/bin", "LANG=de", "LC_ALL=C", "GOFLAGS=-v", "AWS_SECRET=x", "SSH_AUTH_SOCK=/s", "DBUS_X=y", "LIMPET_SESSION=1"})
+	assert.ElementsMatch(t, []string{"PATH=/bin", "LC_ALL=C", "GOFLAGS=-v", "LIMPET_SESSION=1", "TMPDIR=/tmp", "LANG=C"}, got)
+}

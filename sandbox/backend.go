@@ -1,0 +1,146 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// backendDirs is where bwrap is looked for. PATH is not: whoever can write a
+// directory of it would choose the sandbox.
+var backendDirs = []string{"/usr/bin", "/usr/local/bin", "/bin"}
+
+// backend is a bwrap.
+type backend struct {
+	path         string
+	major, minor int
+	id           string // changes when the file does
+}
+
+// findBackend finds a bwrap that can be trusted.
+func findBackend() (backend, error) {
+	for _, dir := range backendDirs {
+		path := filepath.Join(dir, "bwrap")
+		if _, err := os.Stat(path); err == nil {
+			return inspect(path)
+		}
+	}
+	return backend{}, &Error{
+		Code:   ErrNoBackend,
+		Detail: "bubblewrap (bwrap) not found in " + strings.Join(backendDirs, ":"),
+		Hint:   "install it (apt-get install bubblewrap) or ask for Unconfined explicitly",
+	}
+}
+
+// inspect trusts a bwrap that only root can have put there, and that is not
+// setuid: then it would make mounts of its caller's choice as root.
+func inspect(path string) (backend, error) {
+	untrusted := func(why string) (backend, error) {
+		return backend{}, &Error{
+			Code: ErrUntrustedBackend, Detail: fmt.Sprintf("%s is not trusted (%s)", path, why),
+			Hint: "install the distribution's bubblewrap, owned by root and writable by nobody else",
+		}
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return untrusted(err.Error())
+	}
+	st, err := os.Stat(real)
+	if err != nil {
+		return untrusted(err.Error())
+	}
+	for file := real; ; file = filepath.Dir(file) {
+		info, err := os.Stat(file)
+		if err != nil {
+			return untrusted(err.Error())
+		}
+		sys, ok := info.Sys().(*syscall.Stat_t)
+		switch mode := info.Mode(); {
+		case !ok || sys.Uid != 0:
+			return untrusted(file + " is not root's")
+		case mode.Perm()&0o022 != 0 && mode&os.ModeSticky == 0:
+			return untrusted(file + " is writable by others")
+		case mode&os.ModeSetuid != 0:
+			return untrusted("setuid")
+		}
+		if file == "/" {
+			break
+		}
+	}
+	b := backend{path: real, id: fmt.Sprintf("%s %d %d", real, st.Size(), st.ModTime().UnixNano())}
+	out, err := exec.Command(real, "--version").Output()
+	if err != nil {
+		return untrusted("it does not tell its version: " + err.Error())
+	}
+	m := version.FindStringSubmatch(string(out))
+	if m == nil {
+		return untrusted(fmt.Sprintf("it says that its version is %q", strings.TrimSpace(string(out))))
+	}
+	b.major, _ = strconv.Atoi(m[1]) // They are digits.
+	b.minor, _ = strconv.Atoi(m[2])
+	return b, nil
+}
+
+var version = regexp.MustCompile(`(\d+)\.(\d+)`)
+
+// atLeast reports whether bwrap is that new.
+func (b backend) atLeast(major, minor int) bool {
+	return b.major > major || b.major == major && b.minor >= minor
+}
+
+// supports checks what a policy needs of bwrap itself.
+func (b backend) supports(p Policy) error {
+	if p.FS.Access == Overlay && !b.atLeast(0, 11) {
+		return &Error{
+			Code: ErrOldBackend, Detail: fmt.Sprintf("bwrap %d.%d lacks --overlay-src (needs 0.11)", b.major, b.minor),
+			Hint: "install a newer bubblewrap, or use WorkspaceWrite on a copy of the workspace",
+		}
+	}
+	if !b.atLeast(0, 8) {
+		return &Error{
+			Code: ErrOldBackend, Detail: fmt.Sprintf("bwrap %d.%d lacks --disable-userns (needs 0.8)", b.major, b.minor),
+			Hint: "install a newer bubblewrap",
+		}
+	}
+	return nil
+}
+
+// refusals tell what bwrap means by its words.
+var refusals = []struct {
+	said         *regexp.Regexp
+	code         error
+	detail, hint string
+}{
+	{regexp.MustCompile(`Unknown option (\S+)`), ErrOldBackend, "bwrap lacks an option", "install a newer bubblewrap"},
+	{regexp.MustCompile(`No permissions to create new namespace|setting up uid map: Permission denied|Creating new namespace failed|Can't write.*uid_map`), ErrUserns,
+		"the kernel refuses user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=1?)",
+		"load the AppArmor profile bwrap-userns-restrict, raise user.max_user_namespaces, or do not run inside of another sandbox"},
+	{regexp.MustCompile(`loopback: Failed RTM_NEW(ADDR|LINK)`), ErrNetns,
+		"cannot create a network namespace (AppArmor or missing CAP_NET_ADMIN in a container)", "allow it, or ask for HostNetwork explicitly"},
+	{regexp.MustCompile(`Can't mount proc on`), ErrProc,
+		"cannot mount /proc (masked /proc of the outer container)", "start the container with --security-opt unmask=ALL or systempaths=unconfined"},
+	{regexp.MustCompile(`Can't read seccomp data|PR_SET_SECCOMP`), ErrSeccomp, "seccomp filter rejected by the kernel or bwrap", ""},
+	{regexp.MustCompile(`execvp (\S+)`), ErrExec, "the program is not visible inside the sandbox", "show it by ExtraRO, or by Root: All"},
+	{regexp.MustCompile(`Can't chdir`), ErrMount, "the directory to start in is not visible inside the sandbox", "start in the workspace"},
+	{regexp.MustCompile(`Can't (find source path|mkdir|create file at|bind mount|get type of source|mount|make)`), ErrMount, "a mount failed", ""},
+}
+
+// explain makes an error of what bwrap said.
+func explain(said string, err error) error {
+	said = strings.TrimSpace(said)
+	for _, r := range refusals {
+		if r.said.MatchString(said) {
+			return &Error{Code: r.code, Detail: r.detail, Hint: r.hint, Said: said}
+		}
+	}
+	if err == nil {
+		err = errors.New("bwrap ended before the program started")
+	}
+	return &Error{Code: ErrMount, Detail: err.Error(), Said: said}
+}

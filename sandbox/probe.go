@@ -1,0 +1,88 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/limpet-sh/limpet/transport"
+)
+
+// Caps says what this machine can enforce.
+type Caps struct {
+	Bwrap   string // its path
+	Version string
+	Overlay bool // Scratch is to be had
+}
+
+// probed are the results by bwrap and user: the kernel's answer does not change
+// while a program runs, but for who asks.
+var probed struct {
+	mu  sync.Mutex
+	key string
+	err error
+}
+
+// Probe starts a sandbox with every restriction there is, in an empty
+// directory, and says what this machine can enforce, or an [*Error] that names
+// the cause and the remedy. The result is kept until bwrap changes. It takes some
+// milliseconds, and [StartTimeout] at most.
+func Probe(ctx context.Context) (Caps, error) {
+	b, err := findBackend()
+	if err != nil {
+		return Caps{}, err
+	}
+	caps := Caps{Bwrap: b.path, Version: fmt.Sprintf("%d.%d", b.major, b.minor), Overlay: b.atLeast(0, 11)}
+	probed.mu.Lock()
+	defer probed.mu.Unlock()
+	key := fmt.Sprint(b.id, os.Geteuid())
+	if probed.key != key || ctx.Err() != nil {
+		probed.key, probed.err = key, smoke(ctx)
+		if ctx.Err() != nil {
+			probed.key = "" // It says nothing about the machine.
+		}
+	}
+	return caps, probed.err
+}
+
+// smoke runs true(1) in a sandbox.
+func smoke(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "limpet-probe-")
+	if err != nil {
+		return &Error{Code: ErrMount, Detail: err.Error()}
+	}
+	defer os.RemoveAll(dir) // Best effort: it is empty.
+	t, err := New(WorkspaceWrite(dir))
+	if err != nil {
+		return err
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return &Error{Code: ErrMount, Detail: err.Error()}
+	}
+	defer null.Close() // Read only.
+	conn, err := t.Start(ctx, transport.Spec{
+		Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 42"}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}, Stdin: null,
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // Always nil: it has no stdin of ours.
+	timer := time.NewTimer(StartTimeout)
+	defer timer.Stop()
+	select {
+	case <-conn.Done():
+	case <-timer.C:
+		return &Error{Code: ErrStartTimeout, Detail: "a sandboxed sh did not end in " + StartTimeout.String()}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if exit := conn.Exit(); exit.Code != 42 {
+		_, said := conn.Said()
+		return explain(string(said), fmt.Errorf("a sandboxed sh exited with %d, not 42: %s", exit.Code, strings.TrimSpace(string(said))))
+	}
+	return nil
+}

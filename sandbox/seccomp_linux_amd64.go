@@ -1,0 +1,4 @@
+package sandbox
+
+// nativeArch is the architecture that runs; nil if there is no filter for it.
+var nativeArch = &archAMD64

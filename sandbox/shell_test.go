@@ -1,0 +1,196 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/oneshot"
+	"github.com/limpet-sh/limpet/sandbox"
+	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/transport"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+// need skips a test where no sandbox is to be had, and says why.
+func need(t *testing.T) {
+	t.Helper()
+	if _, err := sandbox.Probe(t.Context()); err != nil {
+		t.Skip(err)
+	}
+}
+
+// start starts a shell in the workspace, under the policy; a nil one is no
+// sandbox, for control.
+func start(t *testing.T, workspace string, policy *sandbox.Policy) *shell.PersistentShell {
+	t.Helper()
+	opts := &shell.Options{Dir: workspace, RuntimeDir: t.TempDir()}
+	if policy != nil {
+		where, err := sandbox.New(*policy)
+		require.NoError(t, err)
+		opts.Transport = where
+	}
+	sh, err := shell.Start(testenv.Context(t), opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sh.Close()) })
+	return sh
+}
+
+// usual is WorkspaceWrite in an empty workspace.
+func usual(t *testing.T) (workspace string, policy *sandbox.Policy) {
+	t.Helper()
+	need(t)
+	workspace = t.TempDir()
+	p := sandbox.WorkspaceWrite(workspace)
+	return workspace, &p
+}
+
+func says(t *testing.T, sh *shell.PersistentShell, script string) string {
+	t.Helper()
+	res, err := sh.Run(testenv.Context(t), script)
+	require.NoError(t, err, script)
+	return strings.TrimSpace(res.Stdout.String() + res.Stderr.String())
+}
+
+func TestAShellStaysInItsSandbox(t *testing.T) {
+	workspace, policy := usual(t)
+	sh := start(t, workspace, policy)
+	says(t, sh, "x=1; f() { echo f; }; mkdir sub; cd sub; sleep 900 &")
+	for _, script := range []string{"while :; do :; done", "sleep 50; touch X", "sleep 50 | cat; touch X"} {
+		_, err := sh.Do(testenv.Context(t), command.Request{Script: script, Timeout: 300 * time.Millisecond})
+		var stop *shell.InterruptError
+		require.ErrorAs(t, err, &stop)
+		assert.True(t, stop.Outcome.ShellSurvived, script)
+	}
+	assert.Equal(t, "1 f "+workspace+"/sub 1", says(t, sh, "echo $x $(f) $PWD $(jobs -r | wc -l)"))
+	assert.NoFileExists(t, filepath.Join(workspace, "sub", "X"))
+
+	res, err := sh.Run(testenv.Context(t), "x=2; exit 137")
+	require.NoError(t, err)
+	assert.Equal(t, 137, res.ExitCode)
+	require.NotNil(t, res.Restart)
+	assert.Equal(t, "2", says(t, sh, "echo $x"))
+
+	_, err = sh.Run(testenv.Context(t), "kill -9 $$")
+	var dead *shell.DeadError
+	require.ErrorAs(t, err, &dead)
+	assert.Equal(t, syscall.SIGKILL, dead.Signal)
+	assert.Equal(t, "2", says(t, sh, "echo $x"))
+}
+
+func TestClosingAShellEndsItsSandbox(t *testing.T) {
+	workspace, policy := usual(t)
+	sh := start(t, workspace, policy)
+	mark := says(t, sh, "setsid sleep 1000 & (setsid sleep 1001 &); echo LIMPET_SESSION=$LIMPET_SESSION")
+	require.NotEmpty(t, testenv.Marked(mark))
+	require.NoError(t, sh.Close())
+	assert.Empty(t, testenv.Describe(testenv.Marked(mark)))
+}
+
+// Each probe prints "bites" where nothing stops it, which the control shows.
+func TestNothingOutsideIsWrittenSeenOrReached(t *testing.T) {
+	workspace, policy := usual(t)
+	outside := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "file"), []byte("secret\n"), 0o600))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close() // Nobody is connected.
+	t.Setenv("TEST_PLAIN", "secret")
+	for name, probe := range map[string]string{
+		"write outside":      "echo x >" + outside + "/new && echo bites",
+		"read outside":       "grep -q secret " + outside + "/file && echo bites",
+		"list /tmp":          "ls /tmp | grep -q " + filepath.Base(filepath.Dir(workspace)) + " && [[ -e " + outside + " ]] && echo bites",
+		"environment":        "cat /proc/*/environ 2>/dev/null | grep -aq TEST_PLAIN && echo bites",
+		"host's processes":   fmt.Sprintf("grep -q go /proc/%d/comm /proc/%d/cmdline 2>/dev/null && echo bites", os.Getppid(), os.Getpid()),
+		"host's loopback":    fmt.Sprintf("(exec 3<>/dev/tcp/127.0.0.1/%d) 2>/dev/null && echo bites", listener.Addr().(*net.TCPAddr).Port),
+		"a namespace":        "unshare -Ur true 2>/dev/null && echo bites",
+		"/proc/sys":          "(exec 3>>/proc/sys/kernel/core_pattern) 2>/dev/null && echo bites",
+		"the system":         "touch -c /etc/hostname 2>/dev/null && [[ -w /etc ]] && echo bites",
+		"git hooks":          "mkdir -p .git/hooks; (echo x >.git/hooks/pre-commit) 2>/dev/null && echo bites",
+		"git put aside":      "(mv .git .old && mv .old .git) 2>/dev/null && echo bites",
+		"a nested .git":      "echo x >sub/repo/.git/config && echo bites",
+		"its parent renamed": "(mv sub sub2 && mv sub2 sub) 2>/dev/null && echo bites",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if strings.HasPrefix(name, "/proc/sys") && os.Geteuid() != 0 || name == "the system" && os.Geteuid() != 0 {
+				t.Skip("only root could do it without a sandbox")
+			}
+			for _, dir := range []string{".git/hooks", "sub/repo/.git"} {
+				require.NoError(t, os.MkdirAll(filepath.Join(workspace, dir), 0o700))
+			}
+			p := *policy
+			p.FS.Protect = append(sandbox.DefaultProtect[:len(sandbox.DefaultProtect):len(sandbox.DefaultProtect)], "sub/repo/.git")
+			assert.Equal(t, "bites", says(t, start(t, workspace, nil), probe), "the control")
+			assert.NotContains(t, says(t, start(t, workspace, &p), probe), "bites")
+		})
+	}
+}
+
+// A mask is lost when the host renames a file over it. The next command then
+// runs in a new sandbox, with the state of the old one, and says so.
+func TestALostProtectionIsNoticedBeforeTheNextCommand(t *testing.T) {
+	for _, mode := range []sandbox.DriftMode{sandbox.DriftRespawn, sandbox.DriftFail} {
+		workspace, policy := usual(t)
+		env := filepath.Join(workspace, ".env")
+		require.NoError(t, os.WriteFile(env, []byte("secret\n"), 0o600))
+		policy.FS.Mask, policy.Drift = []string{".env"}, mode
+		sh := start(t, workspace, policy)
+		assert.NotContains(t, says(t, sh, "x=1; cat .env"), "secret")
+		require.NoError(t, os.WriteFile(env+".new", []byte("secret 2\n"), 0o600))
+		require.NoError(t, os.Rename(env+".new", env))
+		res, err := sh.Run(testenv.Context(t), "cat .env 2>/dev/null; echo $x")
+		require.NotNil(t, res.Restart)
+		assert.Contains(t, res.Restart.String(), "protection of "+env+" was lost")
+		if mode == sandbox.DriftFail {
+			require.ErrorIs(t, err, sandbox.ErrDrift)
+			assert.Empty(t, res.Stdout.String())
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, "1\n", res.Stdout.String())
+	}
+}
+
+func TestOneShotCommandsRunInTheSandbox(t *testing.T) {
+	workspace, policy := usual(t)
+	where, err := sandbox.New(*policy)
+	require.NoError(t, err)
+	r := oneshot.New(&oneshot.Options{Dir: workspace, RuntimeDir: t.TempDir(), Transport: where})
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	res, err := r.Do(testenv.Context(t), command.Request{Script: "cat; pwd; echo $$", Stdin: strings.NewReader("in\n")})
+	require.NoError(t, err)
+	assert.Equal(t, "in\n"+workspace+"\n2\n", res.Stdout.String())
+	res, err = r.Run(testenv.Context(t), ": "+strings.Repeat("x", 1<<18)+"\necho long")
+	require.NoError(t, err)
+	assert.Equal(t, "long\n", res.Stdout.String())
+	_, err = r.Do(testenv.Context(t), command.Request{Script: "true", Dir: t.TempDir()})
+	require.ErrorIs(t, err, sandbox.ErrMount)
+}
+
+func TestWhatCannotBeEnforcedIsRefused(t *testing.T) {
+	need(t)
+	caps, err := sandbox.Probe(t.Context())
+	require.NoError(t, err)
+	where, err := sandbox.New(sandbox.Scratch(t.TempDir()))
+	require.NoError(t, err)
+	if !caps.Overlay {
+		_, err = where.Start(testenv.Context(t), transport.Spec{Path: "/bin/true", Argv: []string{"true"}, Dir: "/"})
+		require.ErrorIs(t, err, sandbox.ErrOldBackend)
+		assert.ErrorContains(t, err, "needs 0.11")
+	}
+	_, err = sandbox.New(sandbox.Policy{})
+	require.ErrorIs(t, err, sandbox.ErrNoPolicy)
+	_, err = sandbox.New(sandbox.WorkspaceWrite("/"))
+	require.ErrorIs(t, err, sandbox.ErrBadWorkspace)
+}
