@@ -162,7 +162,8 @@ func (l *launching) await(ctx context.Context, c *conn) error {
 	var status struct {
 		ChildPID int `json:"child-pid"`
 	}
-	if err := json.NewDecoder(l.status).Decode(&status); err != nil || status.ChildPID == 0 {
+	said := json.NewDecoder(l.status)
+	if err := said.Decode(&status); err != nil || status.ChildPID == 0 {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -170,7 +171,7 @@ func (l *launching) await(ctx context.Context, c *conn) error {
 	}
 	init, err := proc.Read(status.ChildPID)
 	if err != nil {
-		return l.failed(c)
+		return l.over(c, said)
 	}
 	c.init = init.ID()
 	if err := l.limit(init.PID); err != nil {
@@ -184,7 +185,7 @@ func (l *launching) await(ctx context.Context, c *conn) error {
 			if !kid.Zombie() {
 				c.process = kid.ID()
 				if c.mounts, err = mounts(c.init); err != nil {
-					return l.failed(c)
+					return l.over(c, said)
 				}
 				c.pidfd, _ = unix.PidfdOpen(kid.PID, 0) // 0: how it ended is known from bwrap alone.
 				return nil
@@ -192,12 +193,25 @@ func (l *launching) await(ctx context.Context, c *conn) error {
 		}
 		select {
 		case <-c.Conn.Done():
-			return l.failed(c)
+			return l.over(c, said)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		default:
 		}
 	}
+}
+
+// over tells a program that has ended before its pid was known from one that
+// never started: bwrap says the exit code of the former alone.
+func (l *launching) over(c *conn, said *json.Decoder) error {
+	<-c.Conn.Done()
+	var status struct {
+		ExitCode *int `json:"exit-code"`
+	}
+	if err := said.Decode(&status); err == nil && status.ExitCode != nil {
+		return nil
+	}
+	return l.failed(c)
 }
 
 // failed makes an error of bwrap's end.
@@ -254,7 +268,7 @@ func (l *launching) limit(pid int) error {
 type conn struct {
 	transport.Conn
 	init    proc.ID // the first process of the pid namespace: all others end with it
-	process proc.ID
+	process proc.ID // zero if it had ended before it was found
 	pidfd   int
 	mounts  []string // at the start
 	drift   DriftMode
@@ -265,6 +279,9 @@ type conn struct {
 func (c *conn) PID() int { return c.process.PID }
 
 func (c *conn) Signal(sig unix.Signal) error {
+	if c.process.PID == 0 {
+		return os.ErrProcessDone
+	}
 	err := proc.Signal(c.process, sig)
 	if errors.Is(err, proc.ErrGone) {
 		return os.ErrProcessDone
@@ -274,7 +291,9 @@ func (c *conn) Signal(sig unix.Signal) error {
 
 // Close ends all that runs in the sandbox.
 func (c *conn) Close() error {
-	_ = proc.Signal(c.init, unix.SIGKILL) // It may have ended; bwrap is killed below.
+	if c.init.PID != 0 {
+		_ = proc.Signal(c.init, unix.SIGKILL) // It may have ended; bwrap is killed below.
+	}
 	err := c.Conn.Close()
 	c.once.Do(func() {
 		if c.pidfd > 0 {
@@ -289,13 +308,15 @@ func (c *conn) Close() error {
 // does, but the kernel tells the two apart.
 func (c *conn) Exit() transport.Exit {
 	exit := c.Conn.Exit()
+	if exit.Code <= 128 {
+		return exit // There is nothing to be told apart.
+	}
 	status, ok := exitStatus(c.pidfd)
 	if !ok {
 		return exit
 	}
-	exit.Code, exit.Signal = status.ExitStatus(), 0
-	if status.Signaled() {
-		exit.Signal = status.Signal()
+	if status.Signaled() && 128+int(status.Signal()) == exit.Code {
+		exit.Code, exit.Signal = -1, status.Signal()
 	}
 	return exit
 }

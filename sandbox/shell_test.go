@@ -194,3 +194,22 @@ func TestWhatCannotBeEnforcedIsRefused(t *testing.T) {
 	_, err = sandbox.New(sandbox.WorkspaceWrite("/"))
 	require.ErrorIs(t, err, sandbox.ErrBadWorkspace)
 }
+
+// A program may end before anybody has seen it start.
+func TestAProgramThatEndsAtOnceHasItsExitCode(t *testing.T) {
+	workspace, policy := usual(t)
+	where, err := sandbox.New(*policy)
+	require.NoError(t, err)
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close() // Read only.
+	for range 100 {
+		conn, err := where.Start(testenv.Context(t), transport.Spec{
+			Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 42"}, Dir: workspace, Stdin: null,
+		})
+		require.NoError(t, err)
+		<-conn.Done()
+		assert.Equal(t, 42, conn.Exit().Code)
+		require.NoError(t, conn.Close())
+	}
+}
