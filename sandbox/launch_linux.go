@@ -152,6 +152,8 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 		_ = c.Close() // It is of no use.
 		return nil, err
 	}
+	// Bwrap writes once more, at its end: nobody there to read would be SIGPIPE.
+	c.status, l.status = l.status, nil
 	return c, nil
 }
 
@@ -270,6 +272,7 @@ type conn struct {
 	init    proc.ID // the first process of the pid namespace: all others end with it
 	process proc.ID // zero if it had ended before it was found
 	pidfd   int
+	status  *os.File // what bwrap says of itself
 	mounts  []string // at the start
 	drift   DriftMode
 	once    sync.Once
@@ -298,6 +301,9 @@ func (c *conn) Close() error {
 	c.once.Do(func() {
 		if c.pidfd > 0 {
 			_ = unix.Close(c.pidfd) // A pidfd has nothing to flush.
+		}
+		if c.status != nil {
+			_ = c.status.Close() // Read only.
 		}
 		threads.release()
 	})

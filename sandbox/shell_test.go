@@ -112,7 +112,7 @@ func TestNothingOutsideIsWrittenSeenOrReached(t *testing.T) {
 		"read outside":       "grep -q secret " + outside + "/file && echo bites",
 		"list /tmp":          "ls /tmp | grep -q " + filepath.Base(filepath.Dir(workspace)) + " && [[ -e " + outside + " ]] && echo bites",
 		"environment":        "cat /proc/*/environ 2>/dev/null | grep -aq TEST_PLAIN && echo bites",
-		"host's processes":   fmt.Sprintf("grep -q go /proc/%d/comm /proc/%d/cmdline 2>/dev/null && echo bites", os.Getppid(), os.Getpid()),
+		"host's processes":   fmt.Sprintf("grep -aq %s /proc/%d/cmdline 2>/dev/null && echo bites", filepath.Base(os.Args[0]), os.Getpid()),
 		"host's loopback":    fmt.Sprintf("(exec 3<>/dev/tcp/127.0.0.1/%d) 2>/dev/null && echo bites", listener.Addr().(*net.TCPAddr).Port),
 		"a namespace":        "unshare -Ur true 2>/dev/null && echo bites",
 		"/proc/sys":          "(exec 3>>/proc/sys/kernel/core_pattern) 2>/dev/null && echo bites",
