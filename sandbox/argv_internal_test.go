@@ -45,7 +45,7 @@ func TestPlanIsWhatTheGoldenFilesSay(t *testing.T) {
 		p.protected, p.Proc.Hostname = paths, "sandbox"
 		return p
 	}
-	const w = "/home/u/work"
+	const w = "/home/u/project"
 	all := protected(ReadOnly(w))
 	all.FS.Root, all.FS.Home, all.FS.TmpSize = All, ReadOnlyHome, 1<<20
 	all.masks = []entry{{"/home/u/.ssh", true}, {"/home/u/.netrc", false}}
