@@ -3,6 +3,8 @@ package transporttest
 import (
 	"context"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,6 +75,18 @@ func anyMoment(t *testing.T, s suite) {
 		}
 	}
 	assert.Zero(t, replaced, "stops that cost a bash and its jobs; docs/rough-edges.md has how often a busy machine does")
+}
+
+// 7. A program that ignores SIGINT, as one does that a script started with "&" or
+// nohup, stops its commands as any other: they do not inherit that.
+func deafProgram(t *testing.T, s suite) {
+	signal.Ignore(syscall.SIGINT)
+	t.Cleanup(func() { signal.Reset(syscall.SIGINT) })
+	x := s.start(t)
+	x.setState()
+	_, stop := x.stopped(shell.ErrTimeout, command.Request{Script: "sleep 50; touch X", Timeout: short})
+	assert.False(t, stop.Outcome.ShellSurvived)
+	x.wantState()
 }
 
 // nextCommands are scripts that write a line to the file ready, wait for ever,

@@ -45,6 +45,7 @@ var promises = []promise{
 	{number: 6, name: "UnclosedQuoteIsStatusTwo", check: unclosedQuote, polled: true},
 	{number: 7, name: "BusyLoopTimesOutAndTheStateStays", check: busyLoop, polled: true},
 	{number: 7, name: "BashSurvivesAStopAtAnyMoment", check: anyMoment},
+	{number: 7, name: "ProgramThatIgnoresInterruptsStopsItsCommands", check: deafProgram, alone: true},
 	{number: 8, name: "StoppedScriptNeverRunsItsNextCommand", check: noNextCommand},
 	{number: 9, name: "TimeoutEndsTheWholeTree", check: wholeTree, polled: true},
 	{number: 10, name: "StubbornMembersAreKilled", check: stubbornMembers},
