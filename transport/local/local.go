@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/transport"
 )
 
@@ -58,7 +59,7 @@ func (Transport) Start(ctx context.Context, spec transport.Spec) (transport.Conn
 	if cmd.Stderr, err = c.stderr.open(spec.Stderr, &theirs); err != nil {
 		return fail(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := proc.Start(cmd); err != nil {
 		return fail(err)
 	}
 	for _, f := range theirs {
