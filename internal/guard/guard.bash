@@ -30,11 +30,13 @@ done
 # carries PID: whether the process has one of the entries. It is asked right
 # before each signal: the entry is the process' identity, a pid is not.
 carries() {
-	local item entry
+	local item entry before=
 	while IFS= read -r -d '' item; do
 		for entry in "${entries[@]}"; do
-			[[ $item == "$entry" ]] && return 0
+			# A bash that starts has a NUL in the place of the "=" for a moment.
+			[[ $item == "$entry" || $before=$item == "$entry" ]] && return 0
 		done
+		before=$item
 	done <"/proc/$1/environ"
 	return 1
 }

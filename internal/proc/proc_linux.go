@@ -108,11 +108,16 @@ func HasEnv(pid int, entry string) bool {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	b := environ(pid, buf)
-	want := []byte(entry)
+	name, value, _ := strings.Cut(entry, "=")
 	for len(b) > 0 {
 		var one []byte
 		one, b, _ = bytes.Cut(b, []byte{0})
-		if bytes.Equal(one, want) {
+		if string(one) == entry {
+			return true
+		}
+		// Bash writes a NUL over the "=" for as long as it takes an entry over
+		// (5.2, variables.c, initialize_shell_variables).
+		if string(one) == name && bytes.HasPrefix(b, []byte(value+"\x00")) {
 			return true
 		}
 	}
@@ -122,30 +127,55 @@ func HasEnv(pid int, entry string) bool {
 // buffers are larger than most environments.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
 
-// environ reads the environment of the process. Within an execve there is none,
-// for an instant. There are no arguments either, but those come first; who has
-// arguments and sleeps was started without an environment. Kernel threads, which
-// never have any, have no executable.
+// environ reads the environment of the process. Within an execve there is none
+// for an instant, or for as long as no processor is free; the kernel then knows
+// no program either. One that was started without an environment is asked more
+// than once, for it may exec again and again.
 func environ(pid int, buf *[]byte) []byte {
-	const pause, execs = 100 * time.Microsecond, 50 * time.Millisecond
-	dir := "/proc/" + strconv.Itoa(pid)
-	for end := time.Now().Add(execs); ; time.Sleep(pause) {
-		b, err := readAtOnce(dir+"/environ", buf)
-		if err != nil || len(b) > 0 || time.Now().After(end) {
+	// In looks, since whoever looks may be the one that no processor is free for.
+	const pause, asleep, looks, empty = 100 * time.Microsecond, 200, 10_000, 5
+	path := "/proc/" + strconv.Itoa(pid) + "/environ"
+	slept, seen := 0, 0
+	for range looks {
+		b, err := readAtOnce(path, buf)
+		if err != nil || len(b) > 0 {
 			return b
 		}
-		st, err := Read(pid)
-		if err != nil || st.Zombie() {
+		state, execed := program(pid)
+		if slept++; state == 'R' {
+			slept = 0
+		}
+		if execed {
+			seen++
+		}
+		if state == 0 || seen == empty || slept == asleep {
 			return nil
 		}
-		args, err := os.ReadFile(dir + "/cmdline")
-		if err != nil || len(args) > 0 && st.State != 'R' && st.State != 'D' {
-			return nil
-		}
-		if _, err := os.Readlink(dir + "/exe"); len(args) == 0 && err != nil {
-			return nil
-		}
+		time.Sleep(pause)
 	}
+	return nil
+}
+
+// program reports the state of a process, and whether it has a program by now:
+// an execve sets startcode (proc(5), /proc/PID/stat) behind the environment
+// (load_elf_binary, fs/binfmt_elf.c). The state is 0 if it will never have an
+// environment: it is gone, a zombie, or the kernel's.
+func program(pid int) (state byte, execed bool) {
+	const kernelThread = 0x00200000 // PF_KTHREAD, include/linux/sched.h
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	const flags, startCode = 6, 23 // proc(5) numbers minus 3
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) <= startCode {
+		return 0, false
+	}
+	bits, _ := strconv.ParseUint(fields[flags], 10, 64) // The kernel writes numbers.
+	if state = fields[0][0]; state == 'Z' || state == 'X' || bits&kernelThread != 0 {
+		return 0, false
+	}
+	return state, fields[startCode] != "0"
 }
 
 // readAtOnce reads a file of /proc with a single system call. Of a process that
@@ -199,7 +229,9 @@ func ReadSignals(pid int) Signals {
 		bits, _ := strconv.ParseUint(string(line), 16, 64) // The kernel writes numbers.
 		return bits
 	}
-	return Signals{ignored: mask("SigIgn"), caught: mask("SigCgt")}
+	return Signals{
+		ignored: mask("SigIgn"), caught: mask("SigCgt"), blocked: mask("SigBlk"), pending: mask("SigPnd") | mask("ShdPnd"),
+	}
 }
 
 // Children reads the children of the process, zombies included. A process that
