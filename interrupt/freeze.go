@@ -16,29 +16,24 @@ import (
 // ever (seen with 5.2). So bash and its children are stopped first, and looked
 // at. If the moment is a bad one, bash goes on for an instant, and is stopped
 // again.
-
+//
+// How long that may take is measured in the time that processes had on a
+// processor: on a busy machine one may wait for a processor for longer than it
+// needs to start a program.
 const (
-	// patience is for how long a better moment is waited for. In a loop over a
-	// program as short as /bin/true about every second one is good.
-	patience = 250 * time.Millisecond
-
 	// instant is how long bash goes on between two tries.
 	instant = 200 * time.Microsecond
-
 	// alone is how often in a row bash must be seen without a child to be taken
 	// for one that computes.
 	alone = 4
-
-	// stops is how long a process may take to stand still.
-	stops = 50 * time.Millisecond
-
-	// grown is how long a fork may take to become what it is to be. It needs
-	// some 0.2 ms of a processor, which a busy machine may not have for long.
-	grown = 250 * time.Millisecond
-
-	// computes is for how long a fork must run to be taken for a subshell that
-	// does not start a program.
+	// sleeps is in how many looks in a row a fork must sleep to be taken for one
+	// that hangs before it is what it is to be.
+	sleeps = 1000
+	// computes is how much processor time a shell may use before it is taken for
+	// one that computes: it starts a program with less than a tenth of it.
 	computes = 20 * time.Millisecond
+	// pause is how long it is between two looks at a process.
+	pause = 50 * time.Microsecond
 )
 
 // freeze stops bash and what it waits for, unless they are stopped already.
@@ -64,26 +59,54 @@ func (s *stopping) thaw() {
 // the shell waits. It returns those children: none if the shell computes.
 // Background jobs are left alone.
 func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(proc.Stat) bool) (awaited []proc.Stat) {
-	childless := 0
-	for began := time.Now(); ; {
-		signal(syscall.SIGSTOP)
-		// Before the shell stands still, for a short-lived child ends meanwhile.
+	childless, began := 0, cpu(shell)
+	for {
+		// The children first: the shell does not get past one that stands still.
 		early, _ := s.pauseChildren(shell, counts)
-		if !proc.AwaitStop(shell, stops) {
+		if awaited = append(awaited, early...); len(awaited) > 0 {
+			s.settle(shell)
+		}
+		asleep := proc.State(shell) == 'S'
+		signal(syscall.SIGSTOP)
+		if !s.awaitStop(shell) {
 			return nil // It has ended, or hangs in the kernel.
 		}
 		late, ended := s.pauseChildren(shell, counts)
-		awaited = slices.Concat(awaited, early, late)
-		if childless++; ended || len(awaited) > 0 {
+		awaited = append(awaited, late...)
+		waits := proc.AwaitsChild(shell.PID)
+		switch {
+		case ended || len(awaited) > 0:
 			childless = 0
+		case asleep || !waits: // Else it has just reaped a child.
+			childless++
 		}
-		if len(awaited) > 0 && proc.AwaitsChild(shell.PID) || childless == alone || time.Since(began) > patience {
+		if len(awaited) > 0 && waits || childless == alone || cpu(shell)-began > computes || s.late() {
 			return awaited
 		}
 		signal(syscall.SIGCONT) // Those that it will wait for stay as they are.
 		time.Sleep(instant)
 	}
 }
+
+// settle waits until a shell with a child that stands still does not run any
+// more: it waits for that, as a rule.
+func (s *stopping) settle(shell proc.ID) {
+	for began := cpu(shell); proc.State(shell) == 'R' && cpu(shell)-began <= computes && !s.late(); {
+		time.Sleep(pause)
+	}
+}
+
+// cpu is the time that a process had on a processor.
+func cpu(id proc.ID) time.Duration {
+	st, err := proc.Read(id.PID)
+	if err != nil || st.ID() != id {
+		return 0
+	}
+	return st.User + st.System
+}
+
+// awaitStop waits until a process that was sent SIGSTOP stands still.
+func (s *stopping) awaitStop(id proc.ID) bool { return proc.AwaitStop(id, time.Until(s.limit)) }
 
 // pauseChildren stops the children that a shell waits for. It reports whether
 // there was one that had ended.
@@ -113,7 +136,7 @@ func (s *stopping) pause(m proc.Stat) bool {
 		return false
 	}
 	s.paused = append(s.paused, m.ID())
-	if proc.AwaitStop(m.ID(), stops) {
+	if s.awaitStop(m.ID()) {
 		return true
 	}
 	st, err := proc.Read(m.PID)
@@ -130,15 +153,21 @@ func (s *stopping) pause(m proc.Stat) bool {
 // subshell, and a fork of one, differ in nothing but in what they do: a subshell
 // soon sleeps, or it computes for long.
 func (s *stopping) grow(kid proc.Stat) {
-	const pause = 50 * time.Microsecond
-	for began := time.Now(); ; time.Sleep(pause) {
+	asleep := 0
+	for began := kid.User + kid.System; !s.late(); time.Sleep(pause) {
 		signals := proc.ReadSignals(kid.PID)
 		if !signals.Handles(syscall.SIGINT) || !s.subshell(kid) {
 			return
 		}
-		age := time.Since(began)
-		if st, err := proc.Read(kid.PID); err != nil || age > grown ||
-			!signals.Ignores(syscall.SIGQUIT) && (st.State == 'S' || age > computes) {
+		st, err := proc.Read(kid.PID)
+		if err != nil || st.ID() != kid.ID() {
+			return
+		}
+		if asleep++; st.State == 'R' {
+			asleep = 0
+		}
+		used := st.User + st.System - began
+		if used > computes || asleep == sleeps || !signals.Ignores(syscall.SIGQUIT) && st.State == 'S' {
 			return
 		}
 	}

@@ -56,8 +56,14 @@ const leave = syscall.SIGVTALRM
 // leaveGrace is how long bash may take to leave.
 const leaveGrace = 500 * time.Millisecond
 
+// overtime is how much longer than its Grace a stop may take: until bash and its
+// children stand still at a good moment, and until a processor is free for those
+// that have a signal to obey.
+const overtime = 2 * time.Second
+
 // Stop climbs the ladder until bash is back and no member lives. It takes at
-// most the ladder's Grace and a moment.
+// most the ladder's Grace and a moment, which is longer on a machine where
+// processes wait for a processor: up to two seconds.
 //
 // SIGINT unwinds bash from whatever it computes. But when it waits for a child,
 // bash obeys only if the child dies of SIGINT: it takes a child that exits, as
@@ -115,6 +121,8 @@ type stopping struct {
 	paused     []proc.ID        // stopped, to be let go when they have been signalled
 	released   time.Time        // when bash was last signalled and let go
 	tried      bool             // bash had its SIGINT and time to obey
+	spent      time.Duration    // of the overtime
+	limit      time.Time        // until when a good moment is looked for
 	back, dead bool
 }
 
@@ -133,8 +141,9 @@ func (s *stopping) await(wait time.Duration) {
 func (s *stopping) step(step Step) (done bool) {
 	sent := make(map[proc.ID]time.Time)
 	wasBusy := s.busy()
-	for deadline := time.Now().Add(step.Grace); ; {
-		s.freeze()
+	began, before := time.Now(), s.spent
+	for {
+		s.over(s.freeze)
 		members := s.t.Members()
 		var due []proc.Stat
 		for _, m := range members {
@@ -149,7 +158,7 @@ func (s *stopping) step(step Step) (done bool) {
 			}
 			due = append(due, m)
 		}
-		s.signal(due, step.Signal)
+		s.over(func() { s.signal(due, step.Signal) })
 		if s.waited(members) {
 			if len(s.held) > 0 || time.Since(s.released) > again {
 				s.release()
@@ -163,7 +172,11 @@ func (s *stopping) step(step Step) (done bool) {
 		if !s.busy() && len(s.t.Members()) == 0 {
 			return true
 		}
-		if time.Now().After(deadline) {
+		if time.Since(began) > step.Grace+s.spent-before {
+			if s.spent < overtime && slices.ContainsFunc(members, func(m proc.Stat) bool { return unheard(m, step.Signal) }) {
+				s.spent += lookAgain
+				continue
+			}
 			s.tried = true
 			return false
 		}
@@ -174,6 +187,23 @@ func (s *stopping) step(step Step) (done bool) {
 			}
 		}
 	}
+}
+
+// over does something that is no part of the grace.
+func (s *stopping) over(do func()) {
+	began := time.Now()
+	s.limit = began.Add(overtime - s.spent)
+	do()
+	s.spent += time.Since(began)
+}
+
+// late reports that no better moment is to be waited for.
+func (s *stopping) late() bool { return time.Now().After(s.limit) }
+
+// unheard reports whether the process could not obey the signal yet, since no
+// processor was free for it.
+func unheard(m proc.Stat, sig syscall.Signal) bool {
+	return proc.State(m.ID()) == 'R' && proc.ReadSignals(m.PID).Awaits(sig)
 }
 
 // waited reports whether nothing is left that bash waits for.

@@ -33,6 +33,15 @@ func (s Stat) CPU() (user, system time.Duration) {
 // Zombie reports whether the process has ended and waits for its parent.
 func (s Stat) Zombie() bool { return s.State == 'Z' || s.State == 'X' }
 
+// State returns the state of the process, 0 where it is gone.
+func State(id ID) byte {
+	st, err := Read(id.PID)
+	if err != nil || st.ID() != id {
+		return 0
+	}
+	return st.State
+}
+
 // ID is the identity of a process.
 type ID struct {
 	PID   int
@@ -43,13 +52,17 @@ type ID struct {
 func (s Stat) ID() ID { return ID{s.PID, s.Start} }
 
 // Signals says how a process deals with signals.
-type Signals struct{ ignored, caught uint64 }
+type Signals struct{ ignored, caught, blocked, pending uint64 }
 
 // Ignores reports whether the process ignores the signal.
 func (s Signals) Ignores(sig syscall.Signal) bool { return s.ignored&bit(sig) != 0 }
 
 // Handles reports whether the process has a handler for the signal.
 func (s Signals) Handles(sig syscall.Signal) bool { return s.caught&bit(sig) != 0 }
+
+// Awaits reports whether the signal was sent to the process, which has not got it
+// yet but will as soon as it runs.
+func (s Signals) Awaits(sig syscall.Signal) bool { return s.pending&^s.blocked&bit(sig) != 0 }
 
 func bit(sig syscall.Signal) uint64 { return 1 << (uint(sig) - 1) }
 

@@ -80,18 +80,26 @@ func WaitAny(ids []ID, timeout time.Duration) {
 }
 
 // AwaitStop blocks until the process, which was sent SIGSTOP, stands still. It
-// reports false if it has ended, or does not stop in time (a hung disk).
-func AwaitStop(id ID, timeout time.Duration) bool {
-	const pause = 50 * time.Microsecond
-	for deadline := time.Now().Add(timeout); ; time.Sleep(pause) {
-		st, err := Read(id.PID)
-		switch {
-		case err != nil || st.ID() != id || st.Zombie():
+// reports false if it has ended, if it hangs in the kernel (a disk), which takes
+// some 50 ms to be sure of, or if it has had no processor by the end of starved.
+func AwaitStop(id ID, starved time.Duration) bool {
+	// In looks: whoever looks may be the one that no processor is free for.
+	const pause, hangs = 50 * time.Microsecond, 500
+	slept := 0
+	for deadline := time.Now().Add(starved); ; time.Sleep(pause) {
+		switch State(id) {
+		case 0, 'Z', 'X':
 			return false
-		case st.State == 'T' || st.State == 't':
+		case 'T', 't':
 			return true
-		case time.Now().After(deadline):
-			return false
+		case 'R':
+			if slept = 0; time.Now().After(deadline) {
+				return false
+			}
+		default:
+			if slept++; slept == hangs {
+				return false
+			}
 		}
 	}
 }
