@@ -57,6 +57,8 @@ type Runner struct {
 	keeper  ipc.Keeper
 	running sync.WaitGroup
 	closed  bool
+
+	closeOne sync.Once
 }
 
 // New returns a Runner. It starts nothing and cannot fail: what is wrong with
@@ -203,26 +205,27 @@ func (r *Runner) end(outputs *ipc.Outputs) {
 }
 
 // Close waits for the commands that run, ends what they left running, and
-// removes the Runner's files. It is safe to call twice; what is run afterwards
-// fails with interrupt.ErrClosed.
+// removes the Runner's files. It is safe to call twice, and beside itself: each
+// call waits. What is run afterwards fails with interrupt.ErrClosed.
 func (r *Runner) Close() error {
-	r.mu.Lock()
-	was := r.closed
-	r.closed = true
-	r.mu.Unlock()
-	r.running.Wait()
-	if was || r.program == nil {
-		return nil
-	}
-	if r.owner {
-		proc.KillAll(r.entry)
-		guard.Forget(r.entry)
-	}
-	r.keeper.Close()
-	r.pool.Close()
-	r.pids.Close()
-	_ = os.RemoveAll(r.dir) // Best effort: what stays goes with the program's directory.
-	r.program.Release()
+	r.closeOne.Do(func() {
+		r.mu.Lock()
+		r.closed = true
+		r.mu.Unlock()
+		r.running.Wait()
+		if r.program == nil {
+			return
+		}
+		if r.owner {
+			proc.KillAll(r.entry)
+			guard.Forget(r.entry)
+		}
+		r.keeper.Close()
+		r.pool.Close()
+		r.pids.Close()
+		_ = os.RemoveAll(r.dir) // Best effort: what stays goes with the program's directory.
+		r.program.Release()
+	})
 	return nil
 }
 
