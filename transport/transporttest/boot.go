@@ -76,7 +76,6 @@ func boundedStart(t *testing.T, s suite) {
 // 26. Starting is safe from SIGTTIN and SIGTTOU: a program in the background
 // of a terminal, even of one with tostop, starts a shell and uses it.
 func backgroundOfTerminal(t *testing.T, s suite) {
-	need(t, "bash")
 	out := filepath.Join(testenv.TempDir(t), "out")
 	helper := again(t, roleTerminal, out)
 	// Under set -m bash gives the job a group of its own, in the background.

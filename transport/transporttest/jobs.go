@@ -1,10 +1,12 @@
 package transporttest
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/testenv"
@@ -37,7 +39,8 @@ func earlierJobs(t *testing.T, s suite) {
 // 15. `pkill -f WORD` where WORD is in the command itself kills neither the
 // shell nor the caller.
 func pkill(t *testing.T, s suite) {
-	need(t, "pkill")
+	_, err := exec.LookPath("pkill")
+	require.NoError(t, err, "install procps, as ./test does")
 	x := s.start(t)
 	x.setState()
 	pid := x.pid()

@@ -2,7 +2,6 @@ package transporttest
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -165,12 +164,4 @@ func (x *sh) wantOnly(n int) {
 	x.t.Helper()
 	left := testenv.Marked(x.mark)
 	assert.Len(x.t, left, n+1, "bash and %d jobs, not: %s", n, testenv.Describe(left))
-}
-
-// need skips the test where a program is missing.
-func need(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("skipped: there is no %s here", program)
-	}
 }
