@@ -21,7 +21,8 @@ import (
 // processor: on a busy machine one may wait for a processor for longer than it
 // needs to start a program.
 const (
-	// instant is how long bash goes on between two tries.
+	// instant is how much processor time bash has between two tries, unless it
+	// sleeps before that.
 	instant = 200 * time.Microsecond
 	// alone is how often in a row bash must be seen without a child to be taken
 	// for one that computes.
@@ -59,12 +60,12 @@ func (s *stopping) thaw() {
 // the shell waits. It returns those children: none if the shell computes.
 // Background jobs are left alone.
 func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(proc.Stat) bool) (awaited []proc.Stat) {
-	childless, began := 0, cpu(shell)
+	childless, began := 0, proc.Ran(shell)
 	for {
 		// The children first: the shell does not get past one that stands still.
 		early, _ := s.pauseChildren(shell, counts)
 		if awaited = append(awaited, early...); len(awaited) > 0 {
-			s.settle(shell)
+			s.settle(shell, computes)
 		}
 		asleep := proc.State(shell) == 'S'
 		signal(syscall.SIGSTOP)
@@ -80,29 +81,20 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 		case asleep || !waits: // Else it has just reaped a child.
 			childless++
 		}
-		if len(awaited) > 0 && waits || childless == alone || cpu(shell)-began > computes || s.late() {
+		if len(awaited) > 0 && waits || childless == alone || proc.Ran(shell)-began > computes || s.late() {
 			return awaited
 		}
 		signal(syscall.SIGCONT) // Those that it will wait for stay as they are.
-		time.Sleep(instant)
+		s.settle(shell, instant)
 	}
 }
 
-// settle waits until a shell with a child that stands still does not run any
-// more: it waits for that, as a rule.
-func (s *stopping) settle(shell proc.ID) {
-	for began := cpu(shell); proc.State(shell) == 'R' && cpu(shell)-began <= computes && !s.late(); {
+// settle waits until a shell sleeps, or has had that much processor time. One
+// with a child that stands still comes to wait for it, as a rule.
+func (s *stopping) settle(shell proc.ID, enough time.Duration) {
+	for began := proc.Ran(shell); proc.State(shell) == 'R' && proc.Ran(shell)-began < enough && !s.late(); {
 		time.Sleep(pause)
 	}
-}
-
-// cpu is the time that a process had on a processor.
-func cpu(id proc.ID) time.Duration {
-	st, err := proc.Read(id.PID)
-	if err != nil || st.ID() != id {
-		return 0
-	}
-	return st.User + st.System
 }
 
 // awaitStop waits until a process that was sent SIGSTOP stands still.
@@ -154,7 +146,7 @@ func (s *stopping) pause(m proc.Stat) bool {
 // soon sleeps, or it computes for long.
 func (s *stopping) grow(kid proc.Stat) {
 	asleep := 0
-	for began := kid.User + kid.System; !s.late(); time.Sleep(pause) {
+	for began := proc.Ran(kid.ID()); !s.late(); time.Sleep(pause) {
 		signals := proc.ReadSignals(kid.PID)
 		if !signals.Handles(syscall.SIGINT) || !s.subshell(kid) {
 			return
@@ -166,8 +158,7 @@ func (s *stopping) grow(kid proc.Stat) {
 		if asleep++; st.State == 'R' {
 			asleep = 0
 		}
-		used := st.User + st.System - began
-		if used > computes || asleep == sleeps || !signals.Ignores(syscall.SIGQUIT) && st.State == 'S' {
+		if proc.Ran(kid.ID())-began > computes || asleep == sleeps || !signals.Ignores(syscall.SIGQUIT) && st.State == 'S' {
 			return
 		}
 	}

@@ -59,11 +59,11 @@ const leaveGrace = 500 * time.Millisecond
 // overtime is how much longer than its Grace a stop may take: until bash and its
 // children stand still at a good moment, and until a processor is free for those
 // that have a signal to obey.
-const overtime = 2 * time.Second
+const overtime = 5 * time.Second
 
 // Stop climbs the ladder until bash is back and no member lives. It takes at
 // most the ladder's Grace and a moment, which is longer on a machine where
-// processes wait for a processor: up to two seconds.
+// processes wait for a processor: up to five seconds.
 //
 // SIGINT unwinds bash from whatever it computes. But when it waits for a child,
 // bash obeys only if the child dies of SIGINT: it takes a child that exits, as

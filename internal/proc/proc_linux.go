@@ -67,6 +67,22 @@ func parseStat(b []byte) (Stat, error) {
 	}, nil
 }
 
+// Ran returns how long the process was on a processor, its children not
+// included: by nanoseconds where the kernel says that (/proc/PID/schedstat), else
+// by clock ticks. It is 0 where the process is gone.
+func Ran(id ID) time.Duration {
+	st, err := Read(id.PID)
+	if err != nil || st.ID() != id {
+		return 0
+	}
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(id.PID) + "/schedstat")
+	ns, _, ok := strings.Cut(string(b), " ")
+	if ran, errNumber := strconv.ParseInt(ns, 10, 64); err == nil && ok && errNumber == nil && ran > 0 {
+		return time.Duration(ran)
+	}
+	return st.User + st.System
+}
+
 // Now returns the present moment as a start time would have it: in clock ticks
 // after boot, suspended time included.
 func Now() uint64 {

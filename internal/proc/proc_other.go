@@ -17,6 +17,7 @@ func HasEnv(int, string) bool          { return false }
 func Command(int) string               { return "" }
 func ReadSignals(int) Signals          { return Signals{} }
 func Children(int) []Stat              { return nil }
+func Ran(ID) time.Duration             { return 0 }
 func AwaitStop(ID, time.Duration) bool { return false }
 func Dir(int) (string, error)          { return "", errors.ErrUnsupported }
 func Now() uint64                      { return 0 }

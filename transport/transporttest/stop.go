@@ -74,7 +74,7 @@ func anyMoment(t *testing.T, s suite) {
 			x.wantState()
 		}
 	}
-	assert.Zero(t, replaced, "stops that cost a bash and its jobs; docs/rough-edges.md has how often a busy machine does")
+	assert.Zero(t, replaced, "stops that cost a bash and its jobs: see docs/adr/0003")
 }
 
 // 7. A program that ignores SIGINT, as one does that a script started with "&" or
