@@ -101,11 +101,18 @@ func (r *Runner) Run(ctx context.Context, script string) (command.Result, error)
 // are those of shell.PersistentShell.Do, but that a bash that is killed is a
 // command that is killed: exit code 128+n and no error.
 func (r *Runner) Do(ctx context.Context, req command.Request) (command.Result, error) {
-	return r.DoWithEnv(ctx, r.opts.Env, req)
+	return r.do(ctx, &run{r: r, req: req, env: r.opts.Env})
 }
 
-// DoWithEnv is Do with env in the place of Options.Env, for this command.
+// DoWithEnv is Do with env in the place of Options.Env, for this command. It is
+// meant to come from a process of the Transport: one that keeps variables from
+// what it starts passes it on whole.
 func (r *Runner) DoWithEnv(ctx context.Context, env []string, req command.Request) (command.Result, error) {
+	return r.do(ctx, &run{r: r, req: req, own: env})
+}
+
+func (r *Runner) do(ctx context.Context, c *run) (_ command.Result, err error) {
+	req := c.req
 	nothing := command.Result{ExitCode: command.CodeUnknown, Dir: r.opts.Dir}
 	if err := req.Validate(); err != nil {
 		return nothing, err
@@ -116,8 +123,7 @@ func (r *Runner) DoWithEnv(ctx context.Context, env []string, req command.Reques
 	if err := r.opts.Interrupts.Refusal(); err != nil {
 		return nothing, interrupt.NewError(ctx, err, interrupt.Outcome{})
 	}
-	outputs, err := r.begin(req.MergeStderr)
-	if err != nil {
+	if c.outputs, err = r.begin(req.MergeStderr); err != nil {
 		return nothing, err
 	}
 	defer r.running.Done()
@@ -126,7 +132,7 @@ func (r *Runner) DoWithEnv(ctx context.Context, env []string, req command.Reques
 		ctx, free = r.opts.Interrupts.Context(ctx)
 		defer free()
 	}
-	c := &run{r: r, req: req, env: env, outputs: outputs, id: ipc.NewID(), started: time.Now()}
+	c.id, c.started = ipc.NewID(), time.Now()
 	return c.run(ctx)
 }
 

@@ -21,7 +21,8 @@ import (
 type run struct {
 	r       *Runner
 	req     command.Request
-	env     []string
+	env     []string // from here
+	own     []string // of a process of the transport
 	outputs ipc.Outputs
 	id      string
 	started time.Time
@@ -65,7 +66,7 @@ func (c *run) start(ctx context.Context) (err error) {
 	}
 	spec := transport.Spec{
 		Path: opts.Bash, Dir: c.dir,
-		Env: slices.Concat(c.env, c.req.Env, []string{"PWD=" + c.dir, c.r.entry, ipc.CommandVar + "=" + c.id}),
+		Env: c.env, Own: slices.Concat(c.own, c.req.Env, []string{"PWD=" + c.dir, c.r.entry, c.mark()}),
 	}
 	if spec.Argv, err = c.argv(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,14 +89,14 @@ func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
 	b.pids, _ = proc.NewCursor() // Without one no leftovers are found.
 	spec := transport.Spec{
 		Path: b.opts.Bash, Argv: argv, SessionDir: path, Stdout: b.files.Stdout(),
-		Dir: b.opts.Dir, Env: append(b.opts.Env[:len(b.opts.Env):len(b.opts.Env)], "PWD="+b.opts.Dir),
+		Dir: b.opts.Dir, Env: append(slices.Clip(b.opts.Env), "PWD="+b.opts.Dir),
+		// Without a history file bash reads none: the prelude comes too late for that.
+		Own: []string{"HISTFILE=", b.shell.entry},
 	}
 	if restore != nil {
 		// Everything that is exported comes back with the state.
 		spec.Dir, spec.Env = "/", nil
 	}
-	// Without a history file bash reads none: the prelude comes too late for that.
-	spec.Env = append(spec.Env, "HISTFILE=", b.shell.entry)
 	if b.conn, err = b.opts.Transport.Start(ctx, spec); err != nil {
 		if e, ok := errors.AsType[*StartError](err); ok {
 			return e

@@ -79,12 +79,18 @@ func (s *PersistentShell) bury(what string) {
 	} else if missed := b.commands - b.saved.commands; missed > 0 || !d.have {
 		d.lost = append(d.lost, fmt.Sprintf("what the last %s changed", count(max(missed, 1), "command")))
 	}
-	for _, job := range b.jobs() {
-		d.lost = append(d.lost, "job "+job.String()+", which runs on but is no job of the new bash")
-		s.orphans = append(s.orphans, proc.ID{PID: job.PID, Start: job.Start})
+	jobs := b.jobs()
+	b.close()
+	for _, job := range jobs {
+		id := proc.ID{PID: job.PID, Start: job.Start}
+		if st, err := proc.Read(id.PID); err != nil || st.ID() != id || st.Zombie() {
+			d.lost = append(d.lost, fmt.Sprintf("job %s, which ended with bash", job)) // As in a sandbox.
+			continue
+		}
+		d.lost = append(d.lost, fmt.Sprintf("job %s, which runs on but is no job of the new bash", job))
+		s.orphans = append(s.orphans, id)
 	}
 	d.lost = append(d.lost, "open descriptors and coprocesses")
-	b.close()
 	s.bash, s.died = nil, d
 }
 

@@ -22,7 +22,12 @@ type Spec struct {
 	Path string   // the program
 	Argv []string // its arguments, from $0 on
 	Dir  string   // empty: the caller's
-	Env  []string // exactly this; nil is an empty environment
+	Env  []string // exactly this, and Own; nil is an empty environment
+
+	// Own is added to Env, and wins. It was made for the process, not inherited
+	// from here: a transport that keeps variables of this machine from what it
+	// starts passes it on.
+	Own []string
 
 	// Stdin is what the process reads. Nil gives it a pipe, to which
 	// [Conn.Write] writes.
@@ -37,10 +42,19 @@ type Spec struct {
 	// things to its wrapper by them; it need not pass on those of its caller.
 	Files []*os.File
 
+	// Credential is who the process runs as; nil is the user of this program.
+	// Only root can choose.
+	Credential *Credential
+
 	// SessionDir is the directory through which limpet and the process
 	// exchange files. A transport that changes what the process sees must let
 	// it see this one at the same path.
 	SessionDir string
+}
+
+// Credential is a user and a group. A process that runs so has no other groups.
+type Credential struct {
+	UID, GID uint32
 }
 
 // Conn is a running process, in a session of its own, without a controlling

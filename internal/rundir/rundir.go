@@ -45,6 +45,10 @@ func Acquire(base, name string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Two names of one place are one. And a sandbox may not have the symlinks.
+	if real, err := filepath.EvalSymlinks(base); err == nil {
+		base = real
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	if p := programs[base]; p != nil {

@@ -3,6 +3,7 @@ package testenv
 import (
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,25 @@ func Marked(entry string) []proc.Stat {
 		}
 	}
 	return marked
+}
+
+// PIDHere returns the pid here of the process that carries the entry and has
+// the pid there where it runs: a sandbox counts for itself. It is 0 if there is
+// none.
+func PIDHere(entry string, there int) int {
+	if runtime.GOOS != "linux" {
+		return there
+	}
+	for _, st := range Marked(entry) {
+		status, _ := os.ReadFile("/proc/" + strconv.Itoa(st.PID) + "/status") // Gone: no line is found.
+		_, after, _ := strings.Cut(string(status), "\nNSpid:\t")
+		line, _, _ := strings.Cut(after, "\n")
+		pids := strings.Fields(line)
+		if len(pids) > 0 && pids[len(pids)-1] == strconv.Itoa(there) {
+			return st.PID
+		}
+	}
+	return 0
 }
 
 // AwaitNone waits until nobody carries the entry, and fails the test, with the

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -26,13 +27,17 @@ func (Transport) Start(ctx context.Context, spec transport.Spec) (transport.Conn
 	}
 	c := &conn{done: make(chan struct{})}
 	cmd := exec.Command(spec.Path)
-	cmd.Args, cmd.Dir, cmd.Env, cmd.ExtraFiles = spec.Argv, spec.Dir, spec.Env, spec.Files
+	cmd.Args, cmd.Dir, cmd.ExtraFiles = spec.Argv, spec.Dir, spec.Files
+	cmd.Env = append(slices.Clip(spec.Env), spec.Own...)
 	if cmd.Env == nil {
-		cmd.Env = []string{}
+		cmd.Env = []string{} // Nil is this program's to os/exec.
 	}
 	// A session of its own: no terminal to be stopped by (SIGTTIN, SIGTTOU) or
 	// to ask passwords on, and no group of ours to be signalled with.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if who := spec.Credential; who != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: who.UID, Gid: who.GID}
+	}
 
 	var theirs []*os.File // the child's ends
 	fail := func(err error) (transport.Conn, error) {

@@ -80,9 +80,11 @@ func flat(t *testing.T, s suite) {
 	wantFlat(t, dir, before)
 	x.wantOnly(0)
 
+	opts := s.options(t)
+	opts.RuntimeDir = dir
 	before = counted(t, dir)
 	for range 50 {
-		p, err := shell.Start(t.Context(), &shell.Options{Transport: s.transport, RuntimeDir: dir})
+		p, err := shell.Start(t.Context(), opts)
 		require.NoError(t, err)
 		_, err = p.Run(t.Context(), "sleep 1000 & setsid sleep 1001 & echo hi")
 		require.NoError(t, err)
@@ -93,7 +95,7 @@ func flat(t *testing.T, s suite) {
 	require.NoError(t, x.Close())
 	before = counted(t, dir)
 	for range 50 { // Each is the program's only one now.
-		p, err := shell.Start(t.Context(), &shell.Options{Transport: s.transport, RuntimeDir: dir})
+		p, err := shell.Start(t.Context(), opts)
 		require.NoError(t, err)
 		require.NoError(t, p.Close())
 	}

@@ -66,7 +66,8 @@ func playBusy(t *testing.T, s suite, dir, script string) {
 }
 
 func playStart(t *testing.T, s suite, path, bash, init, dir string) {
-	opts := &shell.Options{Transport: s.transport, StartTimeout: time.Second, Bash: bash, RuntimeDir: dir}
+	opts := s.options(t)
+	opts.StartTimeout, opts.Bash, opts.RuntimeDir = time.Second, bash, dir
 	if init != "" {
 		opts.InitFiles = []string{init}
 	}

@@ -21,6 +21,7 @@ import (
 // suite is what a check runs over.
 type suite struct {
 	transport transport.Transport
+	traits    []Trait
 	poll      time.Duration // not 0: without file events
 }
 
@@ -35,10 +36,17 @@ type sh struct {
 	mark string // what its processes have in their environment
 }
 
+// options are those of a shell in a fresh directory. The program's own may not
+// be there where the transport starts things.
+func (s suite) options(t *testing.T) *shell.Options {
+	t.Helper()
+	return &shell.Options{Dir: testenv.TempDir(t), Transport: s.transport, Poll: s.poll}
+}
+
 // start starts a shell that is closed with the test.
 func (s suite) start(t *testing.T, edit ...func(*shell.Options)) *sh {
 	t.Helper()
-	opts := &shell.Options{Dir: testenv.TempDir(t), Transport: s.transport, Poll: s.poll}
+	opts := s.options(t)
 	for _, e := range edit {
 		e(opts)
 	}
@@ -152,10 +160,16 @@ func (x *sh) wantState() {
 }
 
 // pid returns bash's pid.
-func (x *sh) pid() int {
+func (x *sh) pid() int { return x.printedPID("echo $$") }
+
+// printedPID runs a script that prints the pid of a process of the session, and
+// returns which pid that is here.
+func (x *sh) printedPID(script string) int {
 	x.t.Helper()
-	pid, err := strconv.Atoi(strings.TrimSpace(x.run("echo $$").Stdout.String()))
+	there, err := strconv.Atoi(strings.TrimSpace(x.run(script).Stdout.String()))
 	require.NoError(x.t, err)
+	pid := testenv.PIDHere(x.mark, there)
+	require.NotZero(x.t, pid, "there is no process %d", there)
 	return pid
 }
 

@@ -81,6 +81,13 @@ var promises = []promise{
 // pollInterval is that of the checks without file events.
 const pollInterval = time.Millisecond
 
+// Trait is something in which a transport may differ from a plain process here.
+type Trait int
+
+// EndsWithBash means that all processes of a session end with its bash, as in a
+// pid namespace, so that a stop that has to replace bash kills nobody besides.
+const EndsWithBash Trait = iota
+
 // Run runs the suite over the transports that new makes. The directories of
 // the tests, below the temp directory, must look the same to what the
 // transport starts as they do here.
@@ -88,19 +95,19 @@ const pollInterval = time.Millisecond
 // Some checks need a program of their own that they can kill: they run the
 // test binary again, as far as this call. Run it in a test that does nothing
 // before it, and not in parallel with others: some checks count.
-func Run(t *testing.T, new func(t *testing.T) transport.Transport) {
+func Run(t *testing.T, new func(t *testing.T) transport.Transport, traits ...Trait) {
 	if role := os.Getenv(roleVar); role != "" {
 		play(t, role, suite{transport: new(t)})
 		return
 	}
 	for _, p := range promises {
-		t.Run(p.name, func(t *testing.T) { p.run(t, suite{transport: new(t)}) })
+		t.Run(p.name, func(t *testing.T) { p.run(t, suite{transport: new(t), traits: traits}) })
 	}
 	// 40. Works by polling where inotify is missing.
 	t.Run("WorksByPolling", func(t *testing.T) {
 		for _, p := range promises {
 			if p.polled {
-				t.Run(p.name, func(t *testing.T) { p.run(t, suite{transport: new(t), poll: pollInterval}) })
+				t.Run(p.name, func(t *testing.T) { p.run(t, suite{transport: new(t), traits: traits, poll: pollInterval}) })
 			}
 		}
 	})
