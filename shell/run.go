@@ -248,11 +248,11 @@ func (b *bash) wait(ctx context.Context, r *running) ending {
 	}
 }
 
-// A command is quick if it ends within this time: builtins mostly, since a fork
-// takes longer. To be woken by the kernel takes about as long as a builtin on a
-// virtual machine, so after a quick command the next report is spun for.
+// A command is quick if it ends within this time. After a quick one the next
+// report is spun for: to be woken by the kernel takes longer than a builtin does
+// on a virtual machine, and a tenth of what a program does that does nothing.
 const (
-	quick   = time.Millisecond
+	quick   = 4 * time.Millisecond
 	spinFor = quick / 2
 )
 
