@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/limpet-sh/limpet/command"
@@ -15,7 +16,8 @@ import (
 // anybody else has it open, say a background job, it is never given to another
 // command.
 type capture struct {
-	path string
+	root *os.Root
+	name string // in root
 	f    *os.File
 
 	// keep is the number of bytes at each end that stay on disk; what lies
@@ -33,13 +35,16 @@ const (
 	others
 )
 
-func newCapture(path string, keep int64) (*capture, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+func newCapture(root *os.Root, name string, keep int64) (*capture, error) {
+	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return nil, err
 	}
-	return &capture{path: path, f: f, keep: keep}, nil
+	return &capture{root: root, name: name, f: f, keep: keep}, nil
 }
+
+// path is what bash opens it by.
+func (c *capture) path() string { return filepath.Join(c.root.Name(), c.name) }
 
 func (c *capture) size() int64 {
 	size, _ := c.stat()
@@ -154,6 +159,6 @@ func (c *capture) reset() bool {
 // drop removes the file's name and closes the descriptor. A job that still
 // writes keeps the inode until it ends.
 func (c *capture) drop() {
-	_ = os.Remove(c.path) // Its directory may be gone already.
-	_ = c.f.Close()       // Nothing was written through it.
+	_ = c.root.Remove(c.name) // Its directory may be gone already.
+	_ = c.f.Close()           // Nothing was written through it.
 }

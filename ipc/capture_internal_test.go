@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,9 +18,17 @@ import (
 	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
+func rootOf(t *testing.T) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, root.Close()) })
+	return root
+}
+
 func testCapture(t *testing.T, keep int64) *capture {
 	t.Helper()
-	c, err := newCapture(filepath.Join(t.TempDir(), "c"), keep)
+	c, err := newCapture(rootOf(t), "c", keep)
 	require.NoError(t, err)
 	t.Cleanup(c.drop)
 	return c
@@ -30,7 +37,7 @@ func testCapture(t *testing.T, keep int64) *capture {
 // appendTo writes to the file as a command does.
 func appendTo(t *testing.T, c *capture, b []byte) {
 	t.Helper()
-	f, err := os.OpenFile(c.path, os.O_WRONLY|os.O_APPEND, 0)
+	f, err := os.OpenFile(c.path(), os.O_WRONLY|os.O_APPEND, 0)
 	require.NoError(t, err)
 	_, err = f.Write(b)
 	require.NoError(t, err)
@@ -101,14 +108,14 @@ func TestOutputAccountsForEveryByte(t *testing.T) {
 }
 
 func TestAFileThatAnotherProcessHoldsIsNeverReused(t *testing.T) {
-	p := pool{dir: t.TempDir(), keep: 4096}
+	p := pool{root: rootOf(t), keep: 4096}
 	defer p.close()
 	c, err := p.take()
 	require.NoError(t, err)
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	holder := exec.Command(exe)
-	holder.Env = append(os.Environ(), "LIMPET_TEST_HELPER=hold", "LIMPET_TEST_FILE="+c.path)
+	holder.Env = append(os.Environ(), "LIMPET_TEST_HELPER=hold", "LIMPET_TEST_FILE="+c.path())
 	stdin, err := holder.StdinPipe()
 	require.NoError(t, err)
 	stdout, err := holder.StdoutPipe()
@@ -122,7 +129,7 @@ func TestAFileThatAnotherProcessHoldsIsNeverReused(t *testing.T) {
 	assert.False(t, p.put(c), "somebody has it open")
 	other, err := p.take()
 	require.NoError(t, err)
-	assert.NotEqual(t, c.path, other.path)
+	assert.NotEqual(t, c.path(), other.path())
 	assert.True(t, p.put(other))
 
 	require.NoError(t, stdin.Close())
@@ -130,12 +137,12 @@ func TestAFileThatAnotherProcessHoldsIsNeverReused(t *testing.T) {
 	assert.True(t, p.put(c), "nobody has it open")
 	again, err := p.take()
 	require.NoError(t, err)
-	assert.Equal(t, c.path, again.path)
+	assert.Equal(t, c.path(), again.path())
 	assert.True(t, p.put(again))
 }
 
 func TestReuseBeginsWithAnEmptyFile(t *testing.T) {
-	p := pool{dir: t.TempDir(), keep: 4096}
+	p := pool{root: rootOf(t), keep: 4096}
 	defer p.close()
 	c, err := p.take()
 	require.NoError(t, err)
@@ -146,7 +153,7 @@ func TestReuseBeginsWithAnEmptyFile(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, again.size())
 	assert.Zero(t, again.punched)
-	require.NoError(t, os.Remove(again.path))
+	require.NoError(t, os.Remove(again.path()))
 	assert.False(t, p.put(again), "its name is gone")
 	again.drop()
 }
@@ -255,7 +262,7 @@ func TestAFailingWriterHoldsNothingUp(t *testing.T) {
 }
 
 func TestMonitorStreamsAndKnowsSilence(t *testing.T) {
-	p := pool{dir: t.TempDir(), keep: 4096}
+	p := pool{root: rootOf(t), keep: 4096}
 	defer p.close()
 	o, err := p.outputs(false)
 	require.NoError(t, err)
@@ -273,7 +280,7 @@ func TestMonitorStreamsAndKnowsSilence(t *testing.T) {
 }
 
 func TestAStuckWriterIsGivenUp(t *testing.T) {
-	p := pool{dir: t.TempDir(), keep: 4096}
+	p := pool{root: rootOf(t), keep: 4096}
 	defer p.close()
 	o, err := p.outputs(true)
 	require.NoError(t, err)
@@ -287,12 +294,12 @@ func TestAStuckWriterIsGivenUp(t *testing.T) {
 }
 
 func TestKeeperBoundsWhatAJobWritesAndDropsTheFileWhenItEnds(t *testing.T) {
-	p := pool{dir: t.TempDir(), keep: 4096}
+	p := pool{root: rootOf(t), keep: 4096}
 	defer p.close()
 	o, err := p.outputs(true)
 	require.NoError(t, err)
 	c := o.stdout
-	job, err := os.OpenFile(c.path, os.O_WRONLY|os.O_APPEND, 0)
+	job, err := os.OpenFile(c.path(), os.O_WRONLY|os.O_APPEND, 0)
 	require.NoError(t, err)
 	var k Keeper
 	held := o.Release()
@@ -303,10 +310,10 @@ func TestKeeperBoundsWhatAJobWritesAndDropsTheFileWhenItEnds(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool { return blocks(t, job) < 1<<20 }, testenv.Patience, time.Millisecond)
-	require.FileExists(t, c.path)
+	require.FileExists(t, c.path())
 	require.NoError(t, job.Close())
 	require.Eventually(t, func() bool {
-		_, err := os.Stat(c.path)
+		_, err := os.Stat(c.path())
 		return os.IsNotExist(err)
 	}, testenv.Patience, time.Millisecond)
 	k.Close()
@@ -314,10 +321,10 @@ func TestKeeperBoundsWhatAJobWritesAndDropsTheFileWhenItEnds(t *testing.T) {
 }
 
 func TestAClosedKeeperDropsWhatItGets(t *testing.T) {
-	p := pool{dir: t.TempDir(), keep: 4096}
+	p := pool{root: rootOf(t), keep: 4096}
 	o, err := p.outputs(true)
 	require.NoError(t, err)
-	path := o.stdout.path
+	path := o.stdout.path()
 	job, err := os.Open(path)
 	require.NoError(t, err)
 	defer job.Close() // Read only.

@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,6 +36,23 @@ func (c *capture) stat() (size int64, linked bool) {
 		return 0, false
 	}
 	return st.Size, st.Nlink > 0
+}
+
+// move gives the file itself another name, whatever has its own by now, and takes
+// that away. It refuses a file that has yet another name, by which somebody could
+// go on writing to it (linkat(2), AT_SYMLINK_FOLLOW).
+func (c *capture) move(path string) error {
+	self := "/proc/self/fd/" + strconv.Itoa(int(c.f.Fd()))
+	if err := unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return &os.LinkError{Op: "linkat", Old: c.path(), New: path, Err: err}
+	}
+	_ = c.root.Remove(c.name) // What has the name now is no matter.
+	var st unix.Stat_t
+	if err := unix.Fstat(int(c.f.Fd()), &st); err != nil || st.Nlink != 1 {
+		_ = os.Remove(path) // It was just made.
+		return ErrHeld
+	}
+	return nil
 }
 
 // deleted reports that the file has no name any more.

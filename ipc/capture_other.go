@@ -13,6 +13,9 @@ func users(*os.File) usage { return unknown }
 // punch is not to be had here: output is bounded in memory, not on disk.
 func punch(*os.File, int64, int64) error { return errors.ErrUnsupported }
 
+// move gives the file another name.
+func (c *capture) move(path string) error { return os.Rename(c.path(), path) }
+
 // stat returns the size of the file, and whether it still has its name.
 func (c *capture) stat() (size int64, linked bool) {
 	st, err := c.f.Stat()

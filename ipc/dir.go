@@ -29,10 +29,13 @@ var Prelude string
 //	out/            captures, one per stream and command
 //
 // Everything but the captures is overwritten in place and read through
-// descriptors that limpet opened when it made the files. A Dir is used by one
-// goroutine at a time.
+// descriptors that limpet opened when it made the files. A command can do with the
+// directory what it likes: whatever is opened by name later is opened below it,
+// whatever symlinks say, and is a regular file. A Dir is used by one goroutine at
+// a time.
 type Dir struct {
 	path   string
+	root   *os.Root // path; nothing in it leads out of it
 	eval   pinned
 	record pinned
 	inner  pinned
@@ -73,8 +76,7 @@ func (e *DiskError) Unwrap() error { return e.Err }
 // number of bytes that stay on disk at each end of a stream that goes on for
 // too long. The caller closes it. Errors are [*DiskError].
 func NewDir(path string, keep int64) (*Dir, error) {
-	d := &Dir{path: path}
-	d.pool = pool{dir: filepath.Join(path, "out"), keep: keep}
+	d := &Dir{path: path, pool: pool{dir: "out", keep: keep}}
 	if err := d.make(); err != nil {
 		d.Close()
 		return nil, &DiskError{Dir: path, Err: err}
@@ -83,8 +85,11 @@ func NewDir(path string, keep int64) (*Dir, error) {
 }
 
 func (d *Dir) make() error {
-	for _, dir := range []string{d.path, d.StatusDir(), d.pool.dir} {
-		if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := d.openRoot(); err != nil {
+		return err
+	}
+	for _, dir := range []string{"status", d.pool.dir} {
+		if err := d.root.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -98,30 +103,70 @@ func (d *Dir) make() error {
 		if file.p.f != nil {
 			_ = file.p.f.Close() // Deleted: nothing in it is wanted.
 		}
-		path := filepath.Join(d.path, file.name)
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, fileMode)
+		f, err := d.root.OpenFile(file.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 		if errors.Is(err, fs.ErrExist) {
 			// Bash was quicker: its redirection made the file anew, and may
-			// have reported in it. The directory is 0700.
-			f, err = os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, fileMode)
+			// have reported in it.
+			f, err = openRegular(d.root, file.name, os.O_RDWR)
 		}
 		if err != nil {
 			return err
 		}
-		*file.p = pinned{path, f}
+		*file.p = pinned{filepath.Join(d.path, file.name), f}
 		if file.p == &d.eval {
 			d.evalSize = 0
 		}
 	}
 	// Bash writes these by name. It finds them there, whatever its umask is.
-	for _, path := range []string{d.statePath(), d.exitPath(), d.oldDirPath()} {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, fileMode)
-		if err != nil {
+	for _, name := range []string{stateName, exitName, oldDirName} {
+		if err := d.touch(name); err != nil {
 			return err
 		}
-		_ = f.Close() // Nothing was written.
 	}
 	return nil
+}
+
+// openRoot makes the directory and opens it, anew if it is another one by now.
+func (d *Dir) openRoot() error {
+	if err := os.Mkdir(d.path, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return err
+	}
+	if d.root != nil {
+		_ = d.root.Close() // Nothing is written by it.
+	}
+	d.root, d.pool.root = root, root
+	return nil
+}
+
+// touch makes a file, unless there is something by that name.
+func (d *Dir) touch(name string) error {
+	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// openRegular opens a file that a command may have replaced: not through a
+// symlink at its end, not out of root, and without waiting for the other side of
+// a fifo.
+func openRegular(root *os.Root, name string, flag int) (*os.File, error) {
+	f, err := root.OpenFile(name, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		_ = f.Close() // Nothing was written.
+		return nil, fmt.Errorf("ipc: %q was replaced by what is no file: %w", name, errors.Join(err, fs.ErrInvalid))
+	}
+	return f, nil
 }
 
 // StatusDir is the directory to watch.
@@ -153,6 +198,10 @@ func (d *Dir) Close() {
 		}
 	}
 	d.pool.close()
+	if d.root != nil {
+		_ = d.root.Close() // Nothing is written by it.
+		d.root = nil
+	}
 	_ = os.RemoveAll(d.path) // Best effort: what stays is swept when the program ends.
 }
 
@@ -199,9 +248,9 @@ func (d *Dir) Begin(c Call, merge bool) (run *Run, lines string, err error) {
 	if run.Outputs, err = d.pool.outputs(merge); err != nil {
 		return nil, "", &DiskError{Dir: d.path, Err: err}
 	}
-	c.Stdout = run.stdout.path
+	c.Stdout = run.stdout.path()
 	if !merge {
-		c.Stderr = run.stderr.path
+		c.Stderr = run.stderr.path()
 	}
 	if c.Status != 0 {
 		if err := d.writeReturn(); err != nil {
@@ -219,11 +268,15 @@ func (d *Dir) Begin(c Call, merge bool) (run *Run, lines string, err error) {
 
 // writeReturn makes, once, the script that sets $?.
 func (d *Dir) writeReturn() error {
-	path := d.statusScript()
-	if _, err := os.Stat(path); err == nil {
+	f, err := d.root.OpenFile("return", os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	if err := os.WriteFile(path, []byte("\\builtin return \"$1\"\n"), fileMode); err != nil {
+	if err == nil {
+		_, err = f.WriteString("\\builtin return \"$1\"\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
 		return &DiskError{Dir: d.path, Err: err}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/limpet-sh/limpet/command"
 )
@@ -21,27 +20,37 @@ type Outputs struct {
 type Pool struct{ pool }
 
 // NewPool returns a pool of captures in the directory dir, which exists. keep
-// is the number of bytes that stay on disk at each end of a long stream.
-func NewPool(dir string, keep int64) *Pool { return &Pool{pool{dir: dir, keep: keep}} }
+// is the number of bytes that stay on disk at each end of a long stream. Close
+// it. Errors are [*DiskError].
+func NewPool(dir string, keep int64) (*Pool, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, &DiskError{Dir: dir, Err: err}
+	}
+	return &Pool{pool{root: root, keep: keep}}, nil
+}
 
 // Outputs takes captures for one command; merge wants one for both streams.
 // They are given back by [Outputs.Release].
 func (p *Pool) Outputs(merge bool) (Outputs, error) {
 	o, err := p.outputs(merge)
 	if err != nil {
-		return o, &DiskError{Dir: p.dir, Err: err}
+		return o, &DiskError{Dir: p.root.Name(), Err: err}
 	}
 	return o, nil
 }
 
 // Close removes the captures that are not in use.
-func (p *Pool) Close() { p.close() }
+func (p *Pool) Close() {
+	p.close()
+	_ = p.root.Close() // Nothing is written by it.
+}
 
 // Files opens the captures for a process that gets them by descriptor. The
 // caller closes them. Both are the same when the streams are merged.
 func (o Outputs) Files() (stdout, stderr *os.File, err error) {
 	open := func(c *capture) (*os.File, error) {
-		return os.OpenFile(c.path, os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0)
+		return openRegular(c.root, c.name, os.O_WRONLY|os.O_APPEND)
 	}
 	if stdout, err = open(o.stdout); err != nil {
 		return nil, nil, err
@@ -89,7 +98,7 @@ func (o *Outputs) Move(fd int, path string) error {
 	if users((*c).f) == others {
 		return ErrHeld
 	}
-	if err := os.Rename((*c).path, path); err != nil {
+	if err := (*c).move(path); err != nil {
 		return err
 	}
 	_ = (*c).f.Close() // Nothing was written through it.
@@ -122,7 +131,8 @@ func (o *Outputs) Abandon() {
 
 // pool hands out captures and takes them back.
 type pool struct {
-	dir  string
+	root *os.Root
+	dir  string // in root, where the captures are; empty: root itself
 	keep int64
 	free []*capture
 }
@@ -137,10 +147,12 @@ func (p *pool) take() (*capture, error) {
 		}
 		c.drop()
 	}
-	if err := os.MkdirAll(p.dir, dirMode); err != nil {
-		return nil, err
+	if p.dir != "" {
+		if err := p.root.MkdirAll(p.dir, dirMode); err != nil {
+			return nil, err
+		}
 	}
-	return newCapture(filepath.Join(p.dir, NewID()), p.keep)
+	return newCapture(p.root, filepath.Join(p.dir, NewID()), p.keep)
 }
 
 // outputs takes the captures for one command.

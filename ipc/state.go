@@ -2,13 +2,14 @@ package ipc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // State is a saved shell: a script of builtins that brings variables,
@@ -51,26 +52,32 @@ const NoExitTrap = `\builtin trap - EXIT`
 
 func (d *Dir) exitTrapBody(seal string) string { return saveTo(ViaBuiltin, d.exitPath(), seal) }
 
-func (d *Dir) statePath() string { return filepath.Join(d.path, "state") }
-func (d *Dir) exitPath() string  { return filepath.Join(d.path, "exit") }
+// What bash writes by name: its state, when it is idle and when it exits, and
+// OLDPWD while a request has a directory of its own.
+const (
+	stateName  = "state"
+	exitName   = "exit"
+	oldDirName = "oldpwd"
+)
 
-// oldDirPath is where OLDPWD is while a request has a directory of its own.
-func (d *Dir) oldDirPath() string { return filepath.Join(d.path, "oldpwd") }
+func (d *Dir) statePath() string  { return filepath.Join(d.path, stateName) }
+func (d *Dir) exitPath() string   { return filepath.Join(d.path, exitName) }
+func (d *Dir) oldDirPath() string { return filepath.Join(d.path, oldDirName) }
 
 // Saved reads the state that was saved under id.
-func (d *Dir) Saved(id, seal string) (State, error) { return d.readState(d.statePath(), id, seal) }
+func (d *Dir) Saved(id, seal string) (State, error) { return d.readState(stateName, id, seal) }
 
 // SavedAtExit reads what the exit trap saved.
-func (d *Dir) SavedAtExit(seal string) (State, error) { return d.readState(d.exitPath(), seal, seal) }
+func (d *Dir) SavedAtExit(seal string) (State, error) { return d.readState(exitName, seal, seal) }
 
-func (d *Dir) readState(path, id, seal string) (State, error) {
-	b, err := readUntrusted(path)
+func (d *Dir) readState(name, id, seal string) (State, error) {
+	b, err := d.readBounded(name)
 	if err != nil {
 		return State{}, err
 	}
 	part := bytes.Split(b, []byte{0})
 	if len(part) != parts || string(part[partSeal]) != id {
-		return State{}, fmt.Errorf("ipc: the state in %q was not saved whole", path)
+		return State{}, fmt.Errorf("ipc: the state in %q was not saved whole", name)
 	}
 	state := State{Dir: string(part[partDir]), InFunction: len(bytes.TrimSpace(part[partFunction])) > 0}
 	part[partAliases], state.ExitTrap = userTraps(part[partAliases], seal)
@@ -89,20 +96,15 @@ func (d *Dir) readState(path, id, seal string) (State, error) {
 // stateMax is more than any shell's state.
 const stateMax = 64 << 20
 
-// readUntrusted reads a file that a command may have replaced: not through a
-// link, not from a pipe that never ends, and not without bound.
-func readUntrusted(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+// readBounded reads a file that a command may have replaced.
+func (d *Dir) readBounded(name string) ([]byte, error) {
+	f, err := openRegular(d.root, name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // Read only.
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() || st.Size() > stateMax {
-		return nil, fmt.Errorf("ipc: %q is no file of bash's: %v, %d bytes", path, st.Mode(), st.Size())
+	if st, err := f.Stat(); err != nil || st.Size() > stateMax {
+		return nil, fmt.Errorf("ipc: %q has more than %d bytes: %w", name, stateMax, errors.Join(err, fs.ErrInvalid))
 	}
 	return io.ReadAll(io.LimitReader(f, stateMax))
 }

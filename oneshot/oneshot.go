@@ -168,11 +168,17 @@ func (r *Runner) renew() error {
 	if err == nil {
 		err = os.MkdirAll(r.dir, 0o700)
 	}
+	if err == nil {
+		r.pool, err = ipc.NewPool(r.dir, r.keep())
+	}
 	if err != nil {
 		return &ipc.DiskError{Dir: r.dir, Err: err}
 	}
 	return nil
 }
+
+// keep is how many bytes of each end of a stream stay on disk.
+func (r *Runner) keep() int64 { return r.opts.OutputLimit/2 + 4096 }
 
 // open makes the directory and sets the guard. The caller holds mu.
 func (r *Runner) open() error {
@@ -198,7 +204,12 @@ func (r *Runner) open() error {
 			return &transport.StartError{Argv: []string{bash}, Code: -1, Err: err}
 		}
 	}
-	r.program, r.pool = program, ipc.NewPool(r.dir, r.opts.OutputLimit/2+4096)
+	pool, err := ipc.NewPool(r.dir, r.keep())
+	if err != nil {
+		program.Release()
+		return err
+	}
+	r.program, r.pool = program, pool
 	r.pids, _ = proc.NewCursor() // Without one no leftovers are found.
 	return nil
 }
