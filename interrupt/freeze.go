@@ -29,7 +29,7 @@ const (
 	alone = 4
 	// sleeps is in how many looks in a row a fork must sleep to be taken for one
 	// that hangs before it is what it is to be.
-	sleeps = 1000
+	sleeps = 100
 	// computes is how much processor time a shell may use before it is taken for
 	// one that computes: it starts a program with less than a tenth of it.
 	computes = 20 * time.Millisecond
@@ -60,7 +60,7 @@ func (s *stopping) thaw() {
 // the shell waits. It returns those children: none if the shell computes.
 // Background jobs are left alone.
 func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(proc.Stat) bool) (awaited []proc.Stat) {
-	childless, began := 0, proc.Ran(shell)
+	childless, elsewhere, began := 0, 0, proc.Ran(shell)
 	for {
 		// The children first: the shell does not get past one that stands still.
 		early, _ := s.pauseChildren(shell, counts)
@@ -70,7 +70,7 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 		asleep := proc.State(shell) == 'S'
 		signal(syscall.SIGSTOP)
 		if !s.awaitStop(shell) {
-			return nil // It has ended, or hangs in the kernel.
+			return awaited // It has ended, or hangs in the kernel.
 		}
 		late, ended := s.pauseChildren(shell, counts)
 		awaited = append(awaited, late...)
@@ -81,7 +81,10 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 		case asleep || !waits: // Else it has just reaped a child.
 			childless++
 		}
-		if len(awaited) > 0 && waits || childless == alone || proc.Ran(shell)-began > computes || s.late() {
+		if elsewhere++; waits || !asleep {
+			elsewhere = 0 // Else it sleeps in something that is no wait: the open of a fifo.
+		}
+		if len(awaited) > 0 && waits || childless == alone || elsewhere == alone || proc.Ran(shell)-began > computes || s.late() {
 			return awaited
 		}
 		signal(syscall.SIGCONT) // Those that it will wait for stay as they are.
@@ -106,6 +109,9 @@ func (s *stopping) pauseChildren(shell proc.ID, counts func(proc.Stat) bool) (aw
 	for _, kid := range proc.Children(shell.PID) {
 		if !counts(kid) || slices.Contains(s.paused, kid.ID()) {
 			continue
+		}
+		if kid.State == 'T' {
+			s.stood[kid.ID()] = true
 		}
 		s.grow(kid)
 		switch {
@@ -158,7 +164,7 @@ func (s *stopping) grow(kid proc.Stat) {
 		if asleep++; st.State == 'R' {
 			asleep = 0
 		}
-		if proc.Ran(kid.ID())-began > computes || asleep == sleeps || !signals.Ignores(syscall.SIGQUIT) && st.State == 'S' {
+		if proc.Ran(kid.ID())-began > computes || asleep == sleeps || !signals.Ignores(syscall.SIGQUIT) && st.State == 'S' || st.State == 'T' {
 			return
 		}
 	}
@@ -181,7 +187,11 @@ func (s *stopping) gather(due []proc.Stat) []proc.Stat {
 	for i := 0; i < len(due); i++ { // It grows.
 		m := due[i]
 		var kids []proc.Stat
-		if s.subshell(m) {
+		// Who stood still before, or is a job, is no shell that would go on.
+		if _, kept := s.kept[m.ID()]; kept {
+			s.paused = append(s.paused, m.ID())
+			kids = proc.Children(m.PID)
+		} else if s.subshell(m) && !s.stood[m.ID()] && !s.background(m) {
 			kids = s.pin(func(sig syscall.Signal) { _ = proc.Signal(m.ID(), sig) }, m.ID(), all)
 			s.paused = append(s.paused, m.ID())
 		} else if s.pause(m) {

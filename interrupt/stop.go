@@ -77,7 +77,10 @@ const overtime = 5 * time.Second
 // control) and are spared it. Once bash is back, those that the command
 // started get the next signal at once.
 func (l Ladder) Stop(t Target) Outcome {
-	s := stopping{t: t, seen: make(map[proc.ID]bool), killed: make(map[proc.ID]bool), handles: make(map[proc.ID]bool)}
+	s := stopping{
+		t: t, seen: make(map[proc.ID]bool), killed: make(map[proc.ID]bool), handles: make(map[proc.ID]bool),
+		stood: make(map[proc.ID]bool), kept: make(map[proc.ID][]proc.ID),
+	}
 	if shell := t.Shell(); shell.Start != 0 { // Else there is nothing to be known about processes.
 		s.shell, s.program = shell, proc.Command(shell.PID)
 		s.deaf = proc.ReadSignals(shell.PID).Ignores(syscall.SIGINT)
@@ -90,6 +93,7 @@ func (l Ladder) Stop(t Target) Outcome {
 			break
 		}
 	}
+	s.letGo(true)
 	if s.busy() {
 		s.send(leave)
 		s.await(leaveGrace)
@@ -119,6 +123,8 @@ type stopping struct {
 	frozen     bool             // bash is stopped
 	held       []proc.ID        // what bash waited for when it was stopped
 	paused     []proc.ID        // stopped, to be let go when they have been signalled
+	stood      map[proc.ID]bool // was stopped by somebody else before
+	kept       keptShells       // signalled, and stopped until those that they wait for are gone
 	released   time.Time        // when bash was last signalled and let go
 	tried      bool             // bash had its SIGINT and time to obey
 	spent      time.Duration    // of the overtime
@@ -148,6 +154,9 @@ func (s *stopping) step(step Step) (done bool) {
 		var due []proc.Stat
 		for _, m := range members {
 			at, was := sent[m.ID()]
+			if _, kept := s.kept[m.ID()]; was && kept {
+				continue
+			}
 			if was && !(time.Since(at) > s.retry && s.subshell(m)) || s.spare(m, step.Signal, members) {
 				continue
 			}
@@ -159,6 +168,7 @@ func (s *stopping) step(step Step) (done bool) {
 			due = append(due, m)
 		}
 		s.over(func() { s.signal(due, step.Signal) })
+		s.letGo(false)
 		if s.waited(members) {
 			if len(s.held) > 0 || time.Since(s.released) > again {
 				s.release()
@@ -280,6 +290,14 @@ func (s *stopping) background(m proc.Stat) bool {
 func (s *stopping) signal(due []proc.Stat, sig syscall.Signal) {
 	if sig != syscall.SIGKILL {
 		due = s.gather(due)
+	} else if len(due) > 1 {
+		// Else who waits for the first to die goes on before its own turn comes.
+		for _, m := range due {
+			_ = proc.Signal(m.ID(), syscall.SIGSTOP) // It may be gone.
+		}
+		for _, m := range due {
+			s.awaitStop(m.ID())
+		}
 	}
 	for _, m := range due {
 		if st, err := proc.Read(m.PID); err != nil || st.ID() != m.ID() || st.Zombie() {
@@ -304,8 +322,13 @@ func (s *stopping) signal(due []proc.Stat, sig syscall.Signal) {
 			s.paused = append(s.paused, m.ID())
 		}
 	}
+	if sig != syscall.SIGKILL {
+		s.keep(due)
+	}
 	for _, id := range s.paused {
-		_ = proc.Signal(id, syscall.SIGCONT) // It may be gone: then so be it.
+		if _, kept := s.kept[id]; !kept {
+			_ = proc.Signal(id, syscall.SIGCONT) // It may be gone: then so be it.
+		}
 	}
 	s.paused = nil
 }

@@ -226,6 +226,32 @@ func TestUseAfterCloseIsErrClosed(t *testing.T) {
 	require.ErrorIs(t, err, interrupt.ErrClosed)
 }
 
+// A stopped script never runs its next command, however its child takes the
+// signal.
+func TestAStoppedScriptNeverRunsItsNextCommand(t *testing.T) {
+	for _, script := range []string{
+		"echo >ready; sleep 50; touch X",
+		`bash -c 'trap "exit 0" INT; echo >ready; sleep 50 & wait'; touch X`,
+		`(bash -c 'trap "exit 0" INT; echo >ready; sleep 50 & wait'; touch X); touch X`,
+		"trap '' INT TERM; echo >ready; sleep 50; touch X",
+	} {
+		for range 5 {
+			dir := t.TempDir()
+			r := runner(t, &oneshot.Options{Dir: dir, Ladder: interrupt.Ladder{{Signal: 2, Grace: 100 * time.Millisecond}, {Signal: 15, Grace: 100 * time.Millisecond}}})
+			ctx, cancel := context.WithCancel(testenv.Context(t))
+			done := make(chan error, 1)
+			go func() {
+				_, err := r.Run(ctx, script)
+				done <- err
+			}()
+			testenv.AwaitFile(t, filepath.Join(dir, "ready"))
+			cancel()
+			require.ErrorIs(t, <-done, context.Canceled)
+			assert.NoFileExists(t, filepath.Join(dir, "X"), script)
+		}
+	}
+}
+
 func TestNothingIsLeftInTheRuntimeDirAfterClose(t *testing.T) {
 	dir := t.TempDir()
 	r := runner(t, &oneshot.Options{RuntimeDir: dir})

@@ -252,8 +252,8 @@ func (b *bash) wait(ctx context.Context, r *running) ending {
 // report is spun for: to be woken by the kernel takes longer than a builtin does
 // on a virtual machine, and a tenth of what a program does that does nothing.
 const (
-	quick   = 4 * time.Millisecond
-	spinFor = quick / 2
+	quick   = 2 * time.Millisecond
+	spinFor = quick
 )
 
 // spin looks for the report without pause for a moment, if the last command was

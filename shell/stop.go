@@ -14,6 +14,7 @@ type target struct {
 	b      *bash
 	r      *running
 	nudged bool // a closing line is on its way
+	sid    int  // of bash's session
 }
 
 func (t *target) Shell() proc.ID { return t.b.id }
@@ -31,10 +32,12 @@ func (t *target) Members() []proc.Stat {
 	for id := range t.b.earlier {
 		earlier[id] = true
 	}
-	bash, _ := tree.Get(t.b.id) // In a sandbox it does not lead its session.
+	if bash, ok := tree.Get(t.b.id); ok { // It may have ended. In a sandbox it does not lead its session.
+		t.sid = bash.SID
+	}
 	var members []proc.Stat
 	for _, st := range tree.Session(t.b.id, t.b.shell.entry) {
-		if st.Start >= t.r.born && !tree.Origin(st, earlier, bash.SID) {
+		if st.Start >= t.r.born && !tree.Origin(st, earlier, t.sid) {
 			members = append(members, st)
 		}
 	}

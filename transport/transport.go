@@ -26,7 +26,8 @@ type Spec struct {
 
 	// Own is added to Env, and wins. It was made for the process, not inherited
 	// from here: a transport that keeps variables of this machine from what it
-	// starts passes it on.
+	// starts passes it on. It may come from what runs there, and is not trusted: a
+	// program that wraps the process must not have it in its own environment.
 	Own []string
 
 	// Stdin is what the process reads. Nil gives it a pipe, to which

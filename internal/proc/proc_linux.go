@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,6 +168,9 @@ func environ(pid int, buf *[]byte) []byte {
 		if state == 0 || seen == empty || slept == asleep {
 			return nil
 		}
+		if execed {
+			continue // Its execve is over, or it was started without an environment.
+		}
 		time.Sleep(pause)
 	}
 	return nil
@@ -230,6 +234,16 @@ func Command(pid int) string {
 		text = strings.ToValidUTF8(text[:commandMax], "") + "..."
 	}
 	return text
+}
+
+// Program returns the name of the program that the process runs, without its
+// directory. It is empty where it is gone, or somebody else's.
+func Program(pid int) string {
+	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(strings.TrimSuffix(path, " (deleted)"))
 }
 
 // ReadSignals reads how the process deals with signals; the zero value where it

@@ -15,6 +15,7 @@ func Read(int) (Stat, error)           { return Stat{}, errors.ErrUnsupported }
 func List() ([]Stat, error)            { return nil, errors.ErrUnsupported }
 func HasEnv(int, string) bool          { return false }
 func Command(int) string               { return "" }
+func Program(int) string               { return "" }
 func ReadSignals(int) Signals          { return Signals{} }
 func Children(int) []Stat              { return nil }
 func Ran(ID) time.Duration             { return 0 }

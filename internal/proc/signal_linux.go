@@ -81,10 +81,11 @@ func WaitAny(ids []ID, timeout time.Duration) {
 
 // AwaitStop blocks until the process, which was sent SIGSTOP, stands still. It
 // reports false if it has ended, if it hangs in the kernel (a disk), which takes
-// some 50 ms to be sure of, or if it has had no processor by the end of starved.
+// some 60 ms to be sure of, or if it has had no processor by the end of starved.
 func AwaitStop(id ID, starved time.Duration) bool {
-	// In looks: whoever looks may be the one that no processor is free for.
-	const pause, hangs = 50 * time.Microsecond, 500
+	// In looks: whoever looks may be the one that no processor is free for. A
+	// pause takes a millisecond or so where Go has nothing else to do.
+	const pause, hangs = 50 * time.Microsecond, 50
 	slept := 0
 	for deadline := time.Now().Add(starved); ; time.Sleep(pause) {
 		switch State(id) {

@@ -21,10 +21,11 @@ var starting sync.Mutex
 // ignoring it. A signal.Notify for SIGINT by somebody else in that instant would
 // be lost.
 func Start(cmd *exec.Cmd) error {
+	starting.Lock() // First: while another one starts it is not ignored.
 	if !signal.Ignored(syscall.SIGINT) {
+		starting.Unlock()
 		return cmd.Start()
 	}
-	starting.Lock()
 	defer starting.Unlock()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT)
 	defer signal.Ignore(syscall.SIGINT) // It also ends the Notify.

@@ -136,7 +136,20 @@ var nextCommands = []string{
 	`setsid -w bash -c 'echo >ready; sleep 50'; touch X`,
 	`bash -c 'echo >ready; kill -STOP $$; while :; do :; done'; touch X`,
 	`env -i /bin/sh -c 'echo >ready; sleep 50; :'; touch X`,
+	// The same, where another shell would go on.
+	stub + `(bash stub; touch X); touch X`,
+	stub + `{ bash stub; touch X; } | cat; touch X`,
+	stub + `w=$(bash stub; touch X); touch X`,
+	stub + `bash -c 'bash stub; touch X; sleep 5'; touch X`,
+	stub + `sh -c 'bash stub; touch X; sleep 5'; touch X`,
+	stub + `bash -c '(bash stub; touch X); touch X; sleep 5'; touch X`,
+	`(trap '' INT TERM; echo >ready; sleep 50; touch X); touch X`,
+	`bash -c 'trap "" INT TERM; echo >ready; sleep 50; touch X'; touch X`,
+	`(echo >ready; kill -STOP $BASHPID; :); touch X`,
 }
+
+// stub makes a script that deals with SIGINT and exits, as ping does.
+const stub = `echo "trap 'exit 0' INT; echo >ready; sleep 50 & wait" >stub; `
 
 // 8. `sleep 50; touch X`: after the stop X never appears. A script that was
 // stopped never runs its next command, whatever it waits in and however that
@@ -195,6 +208,20 @@ func wholeTree(t *testing.T, s suite) {
 		assert.True(t, stop.Outcome.ShellSurvived, script)
 		x.wantOnly(1)
 		x.run("rm ready")
+	}
+	// Also when bash has to be replaced: the earlier job is still known.
+	earlier := 1
+	if slices.Contains(s.traits, EndsWithBash) {
+		earlier = 0
+	}
+	for _, script := range []string{
+		"trap : INT; sleep 1000 & echo >ready; wait",
+		"trap : INT; for i in 1 2 3; do (while :; do sleep 1000; done) & done; echo >ready; wait",
+	} {
+		_, stop := x.interruptAt("ready", script)
+		assert.False(t, stop.Outcome.ShellSurvived, script)
+		x.wantOnly(earlier)
+		x.run("rm ready; trap - INT")
 	}
 }
 
