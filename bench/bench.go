@@ -25,6 +25,7 @@ var workloads = []workload{
 	{"binary", "a program that does nothing", (*bench).binary},
 	{"output", "much output", (*bench).output},
 	{"start", "until the first command can run", (*bench).start},
+	{"sandbox", "what a sandbox costs", (*bench).sandboxed},
 	{"flood", "more output than is kept", (*bench).flood},
 	{"sessions", "many shells at once", (*bench).sessions},
 	{"leaks", "many commands in one shell", (*bench).leaks},

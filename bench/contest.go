@@ -81,9 +81,14 @@ func (b *bench) batch(r rules, e entrant, s *series) error {
 
 // contestOf opens the sides and has each of them run the script.
 func (b *bench) contestOf(workload, script string, r rules, sides ...side) ([]series, error) {
+	return b.contestIn(b.files, workload, script, r, sides...)
+}
+
+// contestIn is contestOf in the directory dir.
+func (b *bench) contestIn(dir, workload, script string, r rules, sides ...side) ([]series, error) {
 	var entrants []entrant
 	for _, s := range sides {
-		if err := s.open(b, b.files); err != nil {
+		if err := s.open(b, dir); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name(), err)
 		}
 		defer s.close() // What it says afterwards changes no sample.

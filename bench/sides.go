@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/oneshot"
 	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/transport"
 )
 
 // side is one way to run a command and to get what it wrote. A new one goes
@@ -37,20 +39,22 @@ type output struct {
 // limpetSide is the persistent shell. Poll replaces its file events by looking
 // every so often, as many a tool does it.
 type limpetSide struct {
-	poll time.Duration
-	sh   *shell.PersistentShell
+	as    string              // its name; empty: limpet
+	where transport.Transport // nil: here
+	poll  time.Duration
+	sh    *shell.PersistentShell
 }
 
 func (s *limpetSide) name() string {
 	if s.poll > 0 {
 		return "limpet polled " + s.poll.String()
 	}
-	return limpetName
+	return cmp.Or(s.as, limpetName)
 }
 
 func (s *limpetSide) open(b *bench, dir string) (err error) {
 	opts := b.shellOptions()
-	opts.Dir, opts.Poll = dir, s.poll
+	opts.Dir, opts.Poll, opts.Transport = dir, s.poll, s.where
 	s.sh, err = shell.Start(b.ctx, opts)
 	return err
 }

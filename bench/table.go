@@ -52,6 +52,13 @@ func within(against string, times float64) target {
 	}}
 }
 
+// atMostMore wants limpet to take at most so much longer than the other.
+func atMostMore(against string, by time.Duration) target {
+	return target{against, fmt.Sprintf("at most %v more", by), func(limpet, other time.Duration) bool {
+		return limpet-other <= by
+	}}
+}
+
 func yes(b bool) string {
 	if b {
 		return "yes"

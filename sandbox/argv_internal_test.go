@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/transport"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -42,7 +44,10 @@ var (
 
 func TestPlanIsWhatTheGoldenFilesSay(t *testing.T) {
 	protected := func(p Policy, paths ...string) Policy {
-		p.protected, p.Proc.Hostname = paths, "sandbox"
+		for _, path := range paths {
+			p.guards = append(p.guards, whole(path))
+		}
+		p.Proc.Hostname = "sandbox"
 		return p
 	}
 	const w = "/home/u/project"
@@ -51,6 +56,21 @@ func TestPlanIsWhatTheGoldenFilesSay(t *testing.T) {
 	all.masks = []entry{{"/home/u/.ssh", true}, {"/home/u/.netrc", false}}
 	extra := protected(WorkspaceWrite(w))
 	extra.FS.ExtraRO, extra.FS.ExtraRW = []Bind{{Src: "/data", Dst: "/data"}}, []Bind{{Src: "/home/u/.cache/go", Dst: "/cache"}}
+	masked := protected(WorkspaceWrite(w), w+"/sub/.git")
+	masked.FS.ExtraRO = []Bind{{Src: w + "/sub/deps", Dst: "/deps"}}
+	masked.FS.ExtraRW = []Bind{{Src: "/data", Dst: "/data"}}
+	masked.masks = []entry{{"/data/a/b/keys", true}, {"/home/u/.ssh", true}, {w + "/.env", false}, {w + "/sub/deps/x/id_rsa", false}, {w + "/sub/keys", true}, {w + "/sub/keys/in", false}}
+	shared := protected(WorkspaceWrite(w), w+"/.git")
+	shared.FS.Tmp, shared.FS.TmpDir = SharedTmp, "/srv/agent/tmp"
+	shared.FS.Home, shared.FS.HomeDir = SharedHome, "/srv/agent/home"
+	shared.FS.ExtraRO = []Bind{{Src: "/etc/gitconfig", Dst: "/home/u/.gitconfig"}}
+	commit := protected(WorkspaceWrite(w))
+	commit.guards = []guard{committed(w+"/.git", "")}
+	worktree := protected(WorkspaceWrite(w))
+	worktree.FS.ExtraRW = []Bind{{Src: "/repo", Dst: "/repo"}}
+	worktree.guards = []guard{whole("/repo/.git"), whole("/repo/.git/worktrees/wt"), whole(w + "/.git")}
+	commitWorktree := worktree
+	commitWorktree.guards = []guard{committed("/repo/.git", "worktrees/wt"), partsOf("/repo/.git/worktrees/wt", []string{"commondir", "gitdir"}), whole(w + "/.git")}
 	for _, row := range []struct {
 		name   string
 		policy Policy
@@ -63,6 +83,11 @@ func TestPlanIsWhatTheGoldenFilesSay(t *testing.T) {
 		{"scratch", protected(Scratch(w)), userHost},
 		{"everything-but-masks", all, userHost},
 		{"extra", extra, userHost},
+		{"masks", masked, userHost},
+		{"shared", shared, userHost},
+		{"git-commit", commit, userHost},
+		{"worktree", worktree, userHost},
+		{"git-commit-worktree", commitWorktree, userHost},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var text strings.Builder
@@ -78,7 +103,7 @@ func TestPlanIsWhatTheGoldenFilesSay(t *testing.T) {
 // after what makes a part of it read-only.
 func TestProtectionsComeAfterWhatTheyProtect(t *testing.T) {
 	p := WorkspaceWrite("/w")
-	p.protected = []string{"/w/.git", "/w/a/b/.git"}
+	p.guards = []guard{whole("/w/.git"), whole("/w/a/b/.git")}
 	args := strings.Join(arguments(plan(p, userHost, place{dir: "/w", sessionDir: "/s"})), " ")
 	order := []string{"--bind /w /w", "--ro-bind /w/.git /w/.git", "--bind /w/a /w/a", "--bind /w/a/b /w/a/b", "--ro-bind /w/a/b/.git", "--bind /s /s", "--remount-ro / --chdir"}
 	last := -1
@@ -94,6 +119,10 @@ func TestProtectionsComeAfterWhatTheyProtect(t *testing.T) {
 func TestOnlyHarmlessVariablesAreInside(t *testing.T) {
 	p := WorkspaceWrite("/w")
 	p.Env = Env{Pass: []string{"GOFLAGS"}, Set: map[string]string{"LANG": "C"}}
-	got := environ(p, []string{"PATH=/bin", "LANG=de", "LC_ALL=C", "GOFLAGS=-v", "AWS_SECRET=x", "SSH_AUTH_SOCK=/s", "DBUS_X=y", "LIMPET_SESSION=1"})
-	assert.ElementsMatch(t, []string{"PATH=/bin", "LC_ALL=C", "GOFLAGS=-v", "LIMPET_SESSION=1", "TMPDIR=/tmp", "LANG=C"}, got)
+	got, added := environ(p, transport.Spec{
+		Env: []string{"PATH=/bin", "LANG=de", "LC_ALL=C", "GOFLAGS=-v", "AWS_SECRET=x", "SSH_AUTH_SOCK=/s", "DBUS_X=y"},
+		Own: []string{"HISTFILE=", "LIMPET_SESSION=1", "TOKEN=for this command"},
+	})
+	assert.ElementsMatch(t, []string{"PATH=/bin", "LC_ALL=C", "GOFLAGS=-v", "TMPDIR=/tmp", "LANG=C"}, got)
+	assert.Equal(t, []string{"--setenv", "HISTFILE", "", "--setenv", "LIMPET_SESSION", "1", "--setenv", "TOKEN", "for this command"}, added)
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -74,6 +75,9 @@ func inspect(path string) (backend, error) {
 		}
 	}
 	b := backend{path: real, id: fmt.Sprintf("%s %d %d", real, st.Size(), st.ModTime().UnixNano())}
+	if known, ok := inspected.Load(b.id); ok {
+		return known.(backend), nil
+	}
 	out, err := exec.Command(real, "--version").Output()
 	if err != nil {
 		return untrusted("it does not tell its version: " + err.Error())
@@ -84,8 +88,13 @@ func inspect(path string) (backend, error) {
 	}
 	b.major, _ = strconv.Atoi(m[1]) // They are digits.
 	b.minor, _ = strconv.Atoi(m[2])
+	inspected.Store(b.id, b)
 	return b, nil
 }
+
+// inspected are the versions by id: to ask for one costs as much as the start of
+// a shell. Whether a bwrap can be trusted is looked at each time.
+var inspected sync.Map
 
 var version = regexp.MustCompile(`(\d+)\.(\d+)`)
 
@@ -126,8 +135,11 @@ var refusals = []struct {
 	{regexp.MustCompile(`Can't mount proc on`), ErrProc,
 		"cannot mount /proc (masked /proc of the outer container)", "start the container with --security-opt unmask=ALL or systempaths=unconfined"},
 	{regexp.MustCompile(`Can't read seccomp data|PR_SET_SECCOMP`), ErrSeccomp, "seccomp filter rejected by the kernel or bwrap", ""},
+	{regexp.MustCompile(`limpet-helper:`), ErrProxy, "the proxy to the allowed hosts could not be set up", "a limit of the policy may be too low for it (AddressSpace, NoFile)"},
 	{regexp.MustCompile(`execvp (\S+)`), ErrExec, "the program is not visible inside the sandbox", "show it by ExtraRO, or by Root: All"},
 	{regexp.MustCompile(`Can't chdir`), ErrMount, "the directory to start in is not visible inside the sandbox", "start in the workspace"},
+	{regexp.MustCompile(`Can't find source path .*Permission denied`), ErrMount, "the user that the sandbox runs as cannot reach a directory",
+		"let that user enter the directories above it"},
 	{regexp.MustCompile(`Can't (find source path|mkdir|create file at|bind mount|get type of source|mount|make)`), ErrMount, "a mount failed", ""},
 }
 

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,6 +31,11 @@ func (r *resolver) list(field string, binds []Bind, writable bool, seen map[stri
 		if err != nil {
 			return nil, err
 		}
+		if !ok && writable {
+			r.absentRW = append(r.absentRW, b)
+		} else if !ok {
+			r.absentRO = append(r.absentRO, b)
+		}
 		if !ok || slices.ContainsFunc(list, func(had Bind) bool { return had.Src == b.Src && had.Dst == b.Dst }) {
 			continue
 		}
@@ -45,7 +51,8 @@ func (r *resolver) list(field string, binds []Bind, writable bool, seen map[stri
 	return list, nil
 }
 
-// bind makes one bind absolute. It is false for one that is optional and missing.
+// bind makes one bind absolute. It is false for one that is optional and
+// missing, of which nothing else is looked at.
 func (r *resolver) bind(name string, b Bind, writable bool) (Bind, bool, error) {
 	no := func(hint, format string, args ...any) (Bind, bool, error) {
 		return Bind{}, false, mountError(hint, name+": "+format, args...)
@@ -53,19 +60,20 @@ func (r *resolver) bind(name string, b Bind, writable bool) (Bind, bool, error) 
 	if b.Src == "" || hasNUL(b.Src+b.Dst) {
 		return no("", "bind %q to %q: not a path", b.Src, b.Dst)
 	}
-	named, err := filepath.Abs(b.Src)
+	asked, err := filepath.Abs(b.Src)
 	if err != nil {
 		return no("", "bind %s: %v", b.Src, err)
 	}
-	if b.Src, err = filepath.EvalSymlinks(named); isMissing(err) && b.Optional {
-		return Bind{}, false, nil
+	r.named = append(r.named, named{name, asked})
+	if b.Src, err = filepath.EvalSymlinks(asked); isMissing(err) && b.Optional {
+		return Bind{Src: realPath(asked), Dst: cmp.Or(b.Dst, asked), Optional: true}, false, nil
 	} else if isMissing(err) {
-		return no("create it, or make it Optional", "bind %s: does not exist", named)
+		return no("create it, or make it Optional", "bind %s: does not exist", asked)
 	} else if err != nil {
-		return no("", "bind %s: %v", named, err)
+		return no("", "bind %s: %v", asked, err)
 	}
 	if b.Dst == "" {
-		b.Dst = named
+		b.Dst = asked
 	}
 	if !filepath.IsAbs(b.Dst) {
 		return no("", "destination %s is not absolute", b.Dst)
@@ -82,9 +90,18 @@ func (r *resolver) bind(name string, b Bind, writable bool) (Bind, bool, error) 
 	} else if why != "" {
 		return no("choose a sub directory", "bind %s: it %s", b.Src, why)
 	}
-	for _, path := range append(r.p.protects(), r.p.FS.Workspace) {
-		if pathWithin(b.Src, path) || path != r.p.FS.Workspace && pathWithin(path, b.Src) {
+	here, elsewhere := r.p.guarded()
+	if pathWithin(b.Src, r.p.FS.Workspace) {
+		here = append(here, r.p.FS.Workspace)
+	}
+	for _, path := range here {
+		if pathWithin(b.Src, path) || pathWithin(path, b.Src) {
 			return no("choose a directory beside it", "bind %s: %s would be writable by it", b.Src, path)
+		}
+	}
+	for _, path := range elsewhere { // What holds one is guarded by any name.
+		if pathWithin(path, b.Src) {
+			return no("choose a directory beside it, or set FS.Git=GitWritable to accept", "bind %s: %s would be writable by it", b.Src, path)
 		}
 	}
 	return b, true, nil
@@ -95,11 +112,12 @@ func (r *resolver) bind(name string, b Bind, writable bool) (Bind, bool, error) 
 // not by a symlink that who writes the workspace could have made.
 func (r *resolver) destination(name string, b Bind) error {
 	w := r.p.FS.Workspace
+	guarded, _ := r.p.guarded()
 	for _, dst := range []string{b.Dst, realPath(b.Dst)} {
 		if dst == "/" || ownMount(dst) {
 			return mountError("choose another destination", "%s: nothing can be shown at %s", name, b.Dst)
 		}
-		for _, path := range append(r.p.protects(), w) {
+		for _, path := range append(guarded, w) {
 			if pathWithin(dst, path) || path != w && pathWithin(path, dst) {
 				return mountError("choose another destination", "%s: %s would cover %s", name, b.Dst, path)
 			}
@@ -125,23 +143,52 @@ func (r *resolver) destination(name string, b Bind) error {
 func (r *resolver) mask() error {
 	var masks []string
 	for i, path := range r.p.FS.Mask {
+		name := fmt.Sprintf("FS.Mask[%d]", i)
 		if path == "" || hasNUL(path) {
-			return mountError("", "FS.Mask[%d]: %q is not a path", i, path)
+			return mountError("", "%s: %q is not a path", name, path)
 		}
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(r.p.FS.Workspace, path)
 		}
-		path = realPath(filepath.Clean(path))
+		path = filepath.Clean(path)
+		r.named = append(r.named, named{name, path})
+		path = realPath(path)
 		if pathWithin(path, r.p.FS.Workspace) || ownMount(path) {
-			return mountError("mask what is in it", "FS.Mask[%d]: %s cannot be hidden", i, path)
+			return mountError("mask what is in it", "%s: %s cannot be hidden", name, path)
+		}
+		for _, src := range r.p.sources() {
+			if pathWithin(path, src.path) {
+				return mountError("take one of them out", "%s: %s would hide %s, which %s shows", name, path, src.path, src.field)
+			}
 		}
 		if _, err := os.Stat(path); err != nil && !isMissing(err) {
-			return mountError("", "FS.Mask[%d]: %v", i, err)
+			return mountError("", "%s: %v", name, err)
 		}
 		if !slices.Contains(masks, path) {
 			masks = append(masks, path)
 		}
 	}
 	r.p.FS.Mask = slices.Sorted(slices.Values(masks))
+	for _, path := range r.p.FS.Mask {
+		r.p.masks = append(r.p.masks, entry{path, true})
+	}
 	return nil
+}
+
+// sources are what is shown by name besides the workspace, and by which field.
+func (p Policy) sources() []named {
+	var list []named
+	if p.FS.HomeDir != "" {
+		list = append(list, named{homeDir, p.FS.HomeDir})
+	}
+	if p.FS.TmpDir != "" {
+		list = append(list, named{tmpDir, p.FS.TmpDir})
+	}
+	for _, b := range p.FS.ExtraRO {
+		list = append(list, named{"FS.ExtraRO", b.Src})
+	}
+	for _, b := range p.FS.ExtraRW {
+		list = append(list, named{"FS.ExtraRW", b.Src})
+	}
+	return list
 }

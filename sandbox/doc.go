@@ -3,7 +3,7 @@
 // closed: a policy that cannot be enforced is an [*Error] that names the cause
 // and the remedy, and nothing runs.
 //
-// The package is in the making. What it does is tested, but nobody has yet tried
-// in earnest to get out of it, and no program of ours uses it: docs/sandbox.md
-// says what is missing. Do not rely on it for what you do not trust.
+// The package is in the making. What it does is tested, but the suite of those
+// who try to get out of it does not pass yet: docs/sandbox.md says what is missing.
+// Do not rely on it for what you do not trust.
 package sandbox

@@ -16,7 +16,7 @@ func Explain(p Policy, dir string) ([]string, error) {
 	if r.unconfined != "" {
 		return []string{"no sandbox  # " + r.unconfined}, nil
 	}
-	h, err := lookAtHost()
+	h, err := lookAtHost(p.user())
 	if err != nil {
 		return nil, &Error{Code: ErrMount, Detail: "looking at the host: " + err.Error()}
 	}
@@ -25,7 +25,7 @@ func Explain(p Policy, dir string) ([]string, error) {
 	}
 	lines := []string{"bwrap"}
 	why := ""
-	for _, i := range plan(r, h, place{dir: dir, sessionDir: "SESSION"}) {
+	for _, i := range plan(r, h, place{dir: dir, sessionDir: "/SESSION"}) {
 		if i.why != "" {
 			why = i.why // What has none goes with what is before it.
 		}

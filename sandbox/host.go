@@ -1,19 +1,26 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // host is what the argv depends on besides the policy. Golden tests make one up.
 type host struct {
-	root  bool              // we are uid 0
+	root  bool              // the sandbox runs as uid 0
+	self  string            // this program's executable
 	home  string            // cleaned, symlinks resolved
 	links map[string]string // of the top directories: what the symlinks name
 	dirs  []string          // of the top directories: those that are directories
 	etc   []entry           // root only: what of /etc others may not read
 	cover []string          // of /proc: what is there to be covered
+	// of /proc, root only: what others may not read
+	rootOnly []string
 }
 
 // entry is a file or a directory.
@@ -36,16 +43,11 @@ var procCover = []string{
 // procHide is like procCover, but for what must not be read either.
 var procHide = []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/latency_stats"}
 
-// lookAtHost gathers the facts.
-func lookAtHost() (host, error) {
-	h := host{root: os.Geteuid() == 0, links: make(map[string]string)}
-	home, err := os.UserHomeDir()
-	if err == nil {
-		h.home, err = filepath.EvalSymlinks(home)
-	}
-	if err != nil {
-		h.home = "" // Nobody's: there is nothing to hide, and HOME is unset in the sandbox too.
-	}
+// lookAtHost gathers the facts for a sandbox of that user.
+func lookAtHost(user Credential) (host, error) {
+	h := host{root: user.UID == 0, links: make(map[string]string)}
+	h.home = userHome()
+	h.self, _ = os.Executable() // Empty: whoever needs it finds that it is not there.
 	for _, dir := range topDirs {
 		st, err := os.Lstat(dir)
 		switch {
@@ -61,7 +63,11 @@ func lookAtHost() (host, error) {
 		}
 	}
 	if h.root {
+		var err error
 		if h.etc, err = secretsOf("/etc"); err != nil {
+			return host{}, err
+		}
+		if h.rootOnly, err = procSecrets(); err != nil {
 			return host{}, err
 		}
 	}
@@ -73,30 +79,85 @@ func lookAtHost() (host, error) {
 	return h, nil
 }
 
+// userHome is the home directory, without symlinks. It is empty if it is
+// nobody's: there is nothing to hide, and HOME is unset in the sandbox too.
+func userHome() string {
+	home, err := os.UserHomeDir()
+	if err == nil {
+		home, err = filepath.EvalSymlinks(home)
+	}
+	if err != nil {
+		return ""
+	}
+	return home
+}
+
 // secretsOf lists what of a directory others may not read. Root would see it in
-// the sandbox, where it still is the user that owns it.
+// the sandbox, where it still is the user that owns it. All of /etc is looked at
+// for each sandbox: a file may have become a secret since the last.
 func secretsOf(dir string) (secrets []entry, err error) {
-	entries, err := os.ReadDir(dir)
+	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
+	defer f.Close() // Read only.
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	fd := int(f.Fd())
+	var dirs []string
+	for _, name := range names {
+		var st unix.Stat_t
+		if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue // Gone meanwhile.
 		}
-		path := filepath.Join(dir, e.Name())
-		switch {
-		case e.IsDir() && info.Mode().Perm()&0o005 != 0o005:
-			secrets = append(secrets, entry{path, true})
-		case e.IsDir():
-			below, err := secretsOf(path)
-			if err != nil {
-				return nil, err
+		path := dir + "/" + name
+		switch mode := uint32(st.Mode); mode & unix.S_IFMT {
+		case unix.S_IFDIR:
+			if mode&0o005 != 0o005 {
+				secrets = append(secrets, entry{path, true})
+			} else {
+				dirs = append(dirs, path)
 			}
-			secrets = append(secrets, below...)
-		case info.Mode().IsRegular() && info.Mode().Perm()&0o004 == 0:
-			secrets = append(secrets, entry{path, false})
+		case unix.S_IFREG:
+			if mode&0o004 == 0 {
+				secrets = append(secrets, entry{path, false})
+			}
+		}
+	}
+	// At the same time, for a start waits for it.
+	below, errs := make([][]entry, len(dirs)), make([]error, len(dirs))
+	var all sync.WaitGroup
+	for i, dir := range dirs {
+		all.Go(func() { below[i], errs[i] = secretsOf(dir) })
+	}
+	all.Wait()
+	return slices.Concat(append(below, secrets)...), errors.Join(errs...)
+}
+
+// procSecrets lists the files at the top of /proc that others may not read, less
+// those that are covered anyway. Root in the sandbox is the kernel's root.
+func procSecrets() (secrets []string, err error) {
+	f, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // Read only.
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		path := "/proc/" + name
+		if name[0] <= '9' || slices.Contains(procCover, path) || slices.Contains(procHide, path) {
+			continue // A process, or covered.
+		}
+		var st unix.Stat_t
+		if unix.Fstatat(int(f.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && uint32(st.Mode)&unix.S_IFMT == unix.S_IFREG && st.Mode&0o004 == 0 {
+			secrets = append(secrets, path)
 		}
 	}
 	return secrets, nil

@@ -3,24 +3,26 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	lifeline "github.com/limpet-sh/limpet/internal/guard"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/transport"
 	"github.com/limpet-sh/limpet/transport/local"
 )
 
 // The descriptors of bwrap, in the order of launching.files.
+const firstFD = 3
+
 const (
-	argsFD = 3 + iota
+	argsFD = firstFD + iota
 	seccompFD
 	statusFD
 	blockFD
@@ -28,7 +30,7 @@ const (
 
 // launch starts a process in a sandbox: gather, spawn, wait for the namespace,
 // set its limits, find the process.
-func launch(ctx context.Context, p Policy, spec transport.Spec) (transport.Conn, error) {
+func (t *Transport) launch(ctx context.Context, p Policy, spec transport.Spec) (transport.Conn, error) {
 	bwrap, err := findBackend()
 	if err != nil {
 		return nil, err
@@ -36,7 +38,7 @@ func launch(ctx context.Context, p Policy, spec transport.Spec) (transport.Conn,
 	if err := bwrap.supports(p); err != nil {
 		return nil, err
 	}
-	h, err := lookAtHost()
+	h, err := lookAtHost(p.user())
 	if err != nil {
 		return nil, &Error{Code: ErrMount, Detail: "looking at the host: " + err.Error()}
 	}
@@ -44,32 +46,46 @@ func launch(ctx context.Context, p Policy, spec transport.Spec) (transport.Conn,
 	if err != nil {
 		return nil, err
 	}
-	l := &launching{policy: p, spec: spec, bwrap: bwrap}
+	at := place{dir: spec.Dir, sessionDir: spec.SessionDir}
+	l := &launching{policy: p, spec: spec, bwrap: bwrap, points: mountsOf(p, h, at).points, denied: t.Denied}
 	defer l.close()
-	args := arguments(plan(p, h, place{dir: spec.Dir, sessionDir: spec.SessionDir}))
-	if err := l.open(args, filter); err != nil {
+	if err := prepare(p, l.points); err != nil {
+		return nil, err
+	}
+	if l.cgroup, err = cgroupFor(p.Limits); err != nil {
+		return nil, err
+	}
+	l.watch = newWatcher(p, t.Violations)
+	if err := l.open(arguments(plan(p, h, at)), filter); err != nil {
 		return nil, &Error{Code: ErrMount, Detail: "preparing the sandbox: " + err.Error()}
 	}
 	return l.start(ctx)
 }
 
 // launching is a start under way. It owns the files, all but those that the
-// child has.
+// child has, and the cgroup until there is a conn that does.
 type launching struct {
-	policy Policy
-	spec   transport.Spec
-	bwrap  backend
-	files  []*os.File // for bwrap, from descriptor 3 on
-	status *os.File   // what bwrap says of itself, as JSON
-	block  *os.File   // a byte lets the sandbox go on; nil if it need not wait
+	policy  Policy
+	spec    transport.Spec
+	bwrap   backend
+	points  []point
+	cgroup  *cgroup
+	watch   *watcher
+	files   []*os.File // for bwrap, from descriptor 3 on
+	status  *os.File   // what bwrap says of itself, as JSON
+	block   *os.File   // a byte lets the sandbox go on; nil if it need not wait
+	wrapper []string   // the helper's part of the command line
+	helper  *os.File   // by which the socket of the proxy comes; nil if there is none
+	denied  func(host string, port uint16, why string)
 }
 
 func (l *launching) close() {
-	for _, f := range append(l.files, l.status, l.block) {
+	for _, f := range append(l.files, l.status, l.block, l.helper) {
 		if f != nil {
 			_ = f.Close() // What was to be said was said.
 		}
 	}
+	l.cgroup.close()
 }
 
 func (l *launching) open(args []string, filter []byte) error {
@@ -77,7 +93,9 @@ func (l *launching) open(args []string, filter []byte) error {
 	if l.policy.Limits != (Limits{}) {
 		own = append(own, "--block-fd", fmt.Sprint(blockFD))
 	}
-	argsFile, err := sealed("limpet-args", []byte(strings.Join(append(own, args...), "\x00")+"\x00"))
+	var added []string
+	l.spec.Env, added = environ(l.policy, l.spec)
+	argsFile, err := sealed("limpet-args", []byte(strings.Join(slices.Concat(own, added, args), "\x00")+"\x00"))
 	if err != nil {
 		return err
 	}
@@ -98,6 +116,9 @@ func (l *launching) open(args []string, filter []byte) error {
 			return err
 		}
 		l.block, l.files = w, append(l.files, r)
+	}
+	if l.policy.Net.Mode == DomainsNet {
+		return l.askForSocket()
 	}
 	return nil
 }
@@ -123,23 +144,29 @@ func sealed(name string, content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// inherited closes, for all that is executed from now on, what this program was
-// started with: bwrap passes on every descriptor that it has.
-var inherited = sync.OnceFunc(func() {
+// closeOnExec keeps from what is executed next all that this program has open:
+// bwrap passes on every descriptor that it has. What somebody opened to pass it on
+// by himself is closed then as well.
+func closeOnExec() {
 	_ = unix.CloseRange(3, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // Before Linux 5.11: Go's own are closed anyway.
-})
+}
 
 func (l *launching) start(ctx context.Context) (transport.Conn, error) {
-	inherited()
 	spec := l.spec
 	spec.Path, spec.Dir = l.bwrap.path, "/"
 	// Only this is on the command line, where every user can read it.
-	spec.Argv = append([]string{"bwrap", "--args", fmt.Sprint(argsFD), "--", l.spec.Path}, l.spec.Argv[1:]...)
-	spec.Env, spec.Files = environ(l.policy, l.spec.Env), l.files
+	spec.Argv = slices.Concat([]string{"bwrap", "--args", fmt.Sprint(argsFD), "--"}, l.wrapper, []string{l.spec.Path}, l.spec.Argv[1:])
+	spec.Own, spec.Files = nil, l.files // They are in Env, and in bwrap's arguments.
+	if who := l.policy.user(); who != ourselves() {
+		spec.Credential = &who
+	}
 	threads.hold()
-	c := &conn{drift: l.policy.Drift}
+	c := &conn{drift: l.policy.Drift, watch: l.watch}
 	var err error
-	threads.do(func() { c.Conn, err = local.Transport{}.Start(ctx, spec) })
+	threads.do(func() {
+		closeOnExec()
+		c.Conn, err = local.Transport{}.Start(ctx, spec)
+	})
 	if err != nil {
 		threads.release()
 		return nil, explain("", err)
@@ -148,6 +175,8 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 		_ = f.Close() // Bwrap has its own; its end of the pipe must be the only one.
 	}
 	l.files = nil
+	c.cgroup, l.cgroup = l.cgroup, nil
+	c.left = func() { removeSession(l.points, l.spec.SessionDir) }
 	if err := l.await(ctx, c); err != nil {
 		_ = c.Close() // It is of no use.
 		return nil, err
@@ -176,8 +205,14 @@ func (l *launching) await(ctx context.Context, c *conn) error {
 		return l.over(c, said)
 	}
 	c.init = init.ID()
-	if err := l.limit(init.PID); err != nil {
+	lifeline.Hold(c.init)
+	if err := l.limit(c); err != nil {
 		return err
+	}
+	if l.helper != nil {
+		if err := l.serve(ctx, c); err != nil {
+			return err
+		}
 	}
 	const pause = 50 * time.Microsecond
 	for ; ; time.Sleep(pause) {
@@ -186,7 +221,7 @@ func (l *launching) await(ctx context.Context, c *conn) error {
 		for _, kid := range proc.Children(init.PID) {
 			if !kid.Zombie() {
 				c.process = kid.ID()
-				if c.mounts, err = mounts(c.init); err != nil {
+				if c.mounts, err = openMountTable(c.init); err != nil {
 					return l.over(c, said)
 				}
 				c.pidfd, _ = unix.PidfdOpen(kid.PID, 0) // 0: how it ended is known from bwrap alone.
@@ -240,9 +275,14 @@ func readBack(f *os.File) []byte {
 }
 
 // limit sets the limits of a sandbox that waits for it, and lets it go on.
-func (l *launching) limit(pid int) error {
+func (l *launching) limit(c *conn) error {
 	if l.block == nil {
 		return nil
+	}
+	if c.cgroup != nil {
+		if err := c.cgroup.add(c.init.PID); err != nil {
+			return noCgroup(err)
+		}
 	}
 	for _, one := range []struct {
 		resource int
@@ -255,7 +295,7 @@ func (l *launching) limit(pid int) error {
 			continue
 		}
 		rlimit := unix.Rlimit{Cur: one.value, Max: one.value}
-		if err := unix.Prlimit(pid, one.resource, &rlimit, nil); err != nil {
+		if err := unix.Prlimit(c.init.PID, one.resource, &rlimit, nil); err != nil {
 			return &Error{Code: ErrLimits, Detail: fmt.Sprintf("a limit of %d cannot be set: %v", one.value, err)}
 		}
 	}
@@ -263,66 +303,4 @@ func (l *launching) limit(pid int) error {
 		return &Error{Code: ErrLimits, Detail: "the sandbox did not wait for its limits: " + err.Error()}
 	}
 	return nil
-}
-
-// conn is a process in a sandbox. The embedded Conn is that of bwrap outside of
-// it, which ends with the process.
-type conn struct {
-	transport.Conn
-	init    proc.ID // the first process of the pid namespace: all others end with it
-	process proc.ID // zero if it had ended before it was found
-	pidfd   int
-	status  *os.File // what bwrap says of itself
-	mounts  []string // at the start
-	drift   DriftMode
-	once    sync.Once
-}
-
-// PID is the pid of the process itself, as the host has it.
-func (c *conn) PID() int { return c.process.PID }
-
-func (c *conn) Signal(sig unix.Signal) error {
-	if c.process.PID == 0 {
-		return os.ErrProcessDone
-	}
-	err := proc.Signal(c.process, sig)
-	if errors.Is(err, proc.ErrGone) {
-		return os.ErrProcessDone
-	}
-	return err
-}
-
-// Close ends all that runs in the sandbox.
-func (c *conn) Close() error {
-	if c.init.PID != 0 {
-		_ = proc.Signal(c.init, unix.SIGKILL) // It may have ended; bwrap is killed below.
-	}
-	err := c.Conn.Close()
-	c.once.Do(func() {
-		if c.pidfd > 0 {
-			_ = unix.Close(c.pidfd) // A pidfd has nothing to flush.
-		}
-		if c.status != nil {
-			_ = c.status.Close() // Read only.
-		}
-		threads.release()
-	})
-	return err
-}
-
-// Exit says how the process ended. Bwrap says 128+n for signal n, as a shell
-// does, but the kernel tells the two apart.
-func (c *conn) Exit() transport.Exit {
-	exit := c.Conn.Exit()
-	if exit.Code <= 128 {
-		return exit // There is nothing to be told apart.
-	}
-	status, ok := exitStatus(c.pidfd)
-	if !ok {
-		return exit
-	}
-	if status.Signaled() && 128+int(status.Signal()) == exit.Code {
-		exit.Code, exit.Signal = -1, status.Signal()
-	}
-	return exit
 }

@@ -8,6 +8,6 @@ import (
 	"github.com/limpet-sh/limpet/transport"
 )
 
-func launch(context.Context, Policy, transport.Spec) (transport.Conn, error) {
+func (*Transport) launch(context.Context, Policy, transport.Spec) (transport.Conn, error) {
 	return nil, &Error{Code: ErrUnsupported, Detail: "there is no bubblewrap on this system", Hint: "use Linux, or ask for Unconfined explicitly"}
 }

@@ -2,8 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -15,19 +13,29 @@ import (
 // The rules, in this order:
 //   - Only who is unconfined has unconfined children; it may have any child.
 //   - FS.Workspace is the parent's or in it.
-//   - FS.Access, Root, Home, Git, Net.Mode, Net.Unix and Proc are not wider.
+//   - FS.Access, Root, Git, Net.Mode, Net.Unix and Proc are not wider. FS.Home
+//     is ReadOnlyHome only if the parent's is.
+//   - With DomainsNet for both, each entry of Net.Allow is covered by one of the
+//     parent's, Ports are the parent's or among them, and Private and SkipSNI are
+//     set only where the parent's are. Deny of the parent is kept.
 //   - FS.TmpSize, HomeSize and ShmSize are not larger; 0 is the parent's, or
 //     the default if that is smaller.
 //   - Env.Pass is in the parent's, but for what every sandbox has. Env.Set is free.
-//   - Limits that the parent has are not larger; 0 takes the parent's.
-//   - Drift may go from DriftRespawn to DriftFail.
+//   - Limits that the parent has are not larger; 0 takes the parent's. They are
+//     for each sandbox: two children may have as much as two parents.
+//   - RunAs is the parent's, which nil takes. If the parent has none it is free.
+//   - Drift may go from DriftRespawn to DriftFail, and FS.Missing from
+//     MissingTripwire to MissingRefuse. FS.Quarantine of the parent is kept.
 //   - Masks of the parent are kept where the child would see what is there, and
 //     Protect of the parent where it is in the child's workspace.
+//   - FS.ScanMasks of the parent is kept besides the child's, for the parent's
+//     workspace. It hides neither the child's workspace nor what it shows.
 //   - No file of the host is readable or writable that is not so for the parent,
-//     by FS.ExtraRO, FS.ExtraRW, FS.Workspace or FS.Root.
+//     by FS.ExtraRO, ExtraRW, HomeDir, TmpDir, Workspace or Root. So HomeDir and
+//     TmpDir are the parent's, or what the parent can write.
 //
-// Paths are compared as they are now. Who can write the workspace can put a
-// symlink in the place of a directory: start with the result at once.
+// Paths are compared as they are now. The result starts no sandbox if there is a
+// symlink in one of them later, as who can write the workspace could make it.
 func (p Policy) Narrow(q Policy) (Policy, error) {
 	p, err := p.absolute()
 	if err != nil {
@@ -44,7 +52,11 @@ func (p Policy) Narrow(q Policy) (Policy, error) {
 			return Policy{}, widens("%s (parent: %s)", rule.what, rule.parent)
 		}
 	}
-	// Once more: a path that the parent protects may not be one for the child.
+	if err := q.Net.fits(p.Net); err != nil {
+		return Policy{}, err
+	}
+	// Once more: a path that the parent protects may not be one for the child,
+	// and what it hides may be shown by the child.
 	if q, err = q.keep(p).absolute(); err != nil {
 		return Policy{}, err
 	}
@@ -58,7 +70,7 @@ func widens(format string, args ...any) error {
 	return &Error{Code: ErrWiden, Detail: "child policy may not " + fmt.Sprintf(format, args...)}
 }
 
-// inherit fills in the sizes and limits that the child does not ask for.
+// inherit fills in what the child does not ask for: sizes, limits, the user.
 func (p Policy) inherit(parent Policy) Policy {
 	from := sizesOf(&parent)
 	for i, s := range sizesOf(&p) {
@@ -72,15 +84,23 @@ func (p Policy) inherit(parent Policy) Policy {
 			*l.limit = *limits[i].limit
 		}
 	}
+	if p.RunAs == nil {
+		p.RunAs = parent.RunAs
+	}
+	p.Net = p.Net.inherit(parent.Net)
+	p.FS.Quarantine = p.FS.Quarantine || parent.FS.Quarantine
 	return p
 }
 
-// keep adds the parent's masks and protected paths. A mask over the child's
-// workspace cannot be kept: then the views do not fit.
+// keep adds the parent's masks, searches and protected paths. A mask over the
+// child's workspace, or over what else it shows, cannot be kept: then the views
+// do not fit.
 func (p Policy) keep(parent Policy) Policy {
 	seen := viewOf(p)
+	shows := append(p.sources(), named{"FS.Workspace", p.FS.Workspace})
 	for _, mask := range parent.FS.Mask {
-		if seen[seen.top(mask)].reach > hidden && !pathWithin(mask, p.FS.Workspace) {
+		over := slices.ContainsFunc(shows, func(src named) bool { return pathWithin(mask, src.path) })
+		if reach, _ := seen.reach(mask); reach > hidden && !over {
 			p.FS.Mask = append(p.FS.Mask, mask)
 		}
 	}
@@ -89,6 +109,13 @@ func (p Policy) keep(parent Policy) Policy {
 			p.FS.Protect = append(p.FS.Protect, strings.TrimPrefix(path, p.FS.Workspace+"/"))
 		}
 	}
+	p.scans = slices.Clone(p.scans)
+	for _, s := range append(parent.scans[:len(parent.scans):len(parent.scans)], parent.own()) {
+		if !s.equal(p.own()) && !slices.ContainsFunc(p.scans, s.equal) {
+			p.scans = append(p.scans, s)
+		}
+	}
+	p.settled = true
 	return p
 }
 
@@ -101,6 +128,7 @@ func limitsOf(p *Policy) []limitField {
 	l := &p.Limits
 	return []limitField{
 		{"NProc", &l.NProc}, {"NoFile", &l.NoFile}, {"FileSize", &l.FileSize}, {"AddressSpace", &l.AddressSpace}, {"CPU", &l.CPU},
+		{"MemoryMax", &l.MemoryMax}, {"PidsMax", &l.PidsMax},
 	}
 }
 
@@ -117,9 +145,9 @@ func widenings(p, q Policy) []widening {
 		{"work in " + q.FS.Workspace, !pathWithin(p.FS.Workspace, q.FS.Workspace), p.FS.Workspace},
 		{"have more access to the workspace", q.FS.Access < p.FS.Access, []string{"read-write", "overlay", "read-only"}[p.FS.Access]},
 		{"see all of the system", q.FS.Root > p.FS.Root, "system"},
-		{"see the home directory", q.FS.Home > p.FS.Home, "private"},
-		{"write .git", q.FS.Git > p.FS.Git, "read-only"},
-		{"enable network", q.Net.Mode > p.Net.Mode, "none"},
+		{"see the home directory", q.FS.Home == ReadOnlyHome && p.FS.Home != ReadOnlyHome, []string{"private", "", "shared"}[p.FS.Home]},
+		{"write more of .git", q.FS.Git > p.FS.Git, []string{"read-only", "commit", "writable"}[p.FS.Git]},
+		{"enable network", q.Net.Mode > p.Net.Mode, []string{"none", "allowed domains", "host"}[p.Net.Mode]},
 		{"make Unix sockets", q.Net.Unix > p.Net.Unix, "blocked"},
 		{"trace processes", q.Proc.AllowPtrace && !p.Proc.AllowPtrace, "blocked"},
 		{"run 32-bit programs", q.Proc.Allow32Bit && !p.Proc.Allow32Bit, "blocked"},
@@ -127,6 +155,7 @@ func widenings(p, q Policy) []widening {
 	if q.unconfined != "" {
 		return list[:1]
 	}
+	list = append(list, widening{"run as " + userText(q.user()), p.RunAs != nil && q.user() != p.user(), userText(p.user())})
 	of := sizesOf(&p)
 	for i, s := range sizesOf(&q) {
 		list = append(list, widening{"have a larger " + s.field, *s.size > *of[i].size, fmt.Sprint(*of[i].size)})
@@ -141,108 +170,6 @@ func widenings(p, q Policy) []widening {
 		had := *limits[i].limit
 		list = append(list, widening{"have a larger Limits." + l.field, had != 0 && *l.limit > had, fmt.Sprint(had)})
 	}
-	return append(list, widening{"go on after drift", q.Drift < p.Drift, "fail"})
+	return append(list, widening{"go on after drift", q.Drift < p.Drift, "fail"},
+		widening{"start without what is protected", q.FS.Missing < p.FS.Missing, "refuse"})
 }
-
-// reach is what can be done to a file of the host.
-type reach int
-
-const (
-	hidden reach = iota
-	readable
-	writable
-)
-
-// shown is one mount: the path at of the sandbox is src of the host.
-type shown struct {
-	at, src string
-	reach   reach
-	field   string
-}
-
-// view lists the mounts of a policy, in the order of [plan]: what is later
-// covers what is earlier.
-type view []shown
-
-func viewOf(p Policy) view {
-	v := view{{"/", "/", hidden, "FS.Root"}}
-	if p.FS.Root == All {
-		v[0].reach = readable
-	}
-	// Of /etc, root sees less than what is there.
-	for _, path := range []string{"/etc", "/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp"} {
-		v = append(v, shown{path, path, hidden, "FS.Root"})
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		home = realPath(filepath.Clean(home))
-		v = append(v, shown{home, home, hidden, "FS.Home"})
-		if p.FS.Home == ReadOnlyHome {
-			v[len(v)-1].reach = readable
-		}
-	}
-	access := readable
-	if p.FS.Access == ReadWrite {
-		access = writable
-	}
-	v = append(v, shown{p.FS.Workspace, p.FS.Workspace, access, "FS.Workspace"})
-	for _, path := range p.protects() {
-		v = append(v, shown{path, path, readable, "FS.Protect"})
-	}
-	for _, b := range p.FS.ExtraRO {
-		v = append(v, shown{b.Dst, b.Src, readable, "FS.ExtraRO"})
-	}
-	for _, b := range p.FS.ExtraRW {
-		v = append(v, shown{b.Dst, b.Src, writable, "FS.ExtraRW"})
-	}
-	for _, path := range p.FS.Mask {
-		v = append(v, shown{path, path, hidden, "FS.Mask"})
-	}
-	return v
-}
-
-// top is the mount that has the path of the sandbox. The first one has all.
-func (v view) top(path string) int {
-	top := len(v) - 1
-	for !pathWithin(v[top].at, path) {
-		top--
-	}
-	return top
-}
-
-// reach says what can be done to a path of the host, and by which field: it may
-// be at several paths of the sandbox.
-func (v view) reach(path string) (best reach, field string) {
-	for i, m := range v {
-		if m.reach > best && pathWithin(m.src, path) && v.top(rebase(path, m.src, m.at)) == i {
-			best, field = m.reach, m.field
-		}
-	}
-	return best, field
-}
-
-// edges are the paths of the host below which reach may change.
-func (v view) edges() []string {
-	var edges []string
-	for _, m := range v {
-		for _, n := range v {
-			if m.reach > hidden && pathWithin(m.at, n.at) {
-				edges = append(edges, rebase(n.at, m.at, m.src))
-			}
-		}
-	}
-	return edges
-}
-
-// fits compares views. It is enough to look at the edges of both: any path has
-// the reach of the nearest edge above it.
-func (v view) fits(parent view) error {
-	for _, path := range slices.Concat(v.edges(), parent.edges()) {
-		had, _ := parent.reach(path)
-		if got, field := v.reach(path); got > had {
-			return widens("%s %s by %s (parent: %s)", []string{"", "see", "write"}[got], path, field, []string{"hidden", "read-only"}[had])
-		}
-	}
-	return nil
-}
-
-func rebase(path, from, to string) string { return filepath.Join(to, strings.TrimPrefix(path, from)) }

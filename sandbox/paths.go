@@ -106,3 +106,37 @@ func realPath(path string) string {
 func pathWithin(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
+
+// linksOn lists the symlinks that are met on the way to a path, by where they
+// are. It ends where the path does.
+func linksOn(path string) (links []string, err error) {
+	const most = 40 // As Linux has it (path_resolution(7)).
+	dir, rest := "/", strings.Split(path, "/")
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		next := filepath.Join(dir, name) // "", "." and ".." mean what they say: dir has no symlinks.
+		info, err := os.Lstat(next)
+		switch {
+		case isMissing(err):
+			return links, nil
+		case err != nil:
+			return nil, err
+		case info.Mode()&fs.ModeSymlink == 0:
+			dir = next
+			continue
+		}
+		if links = append(links, next); len(links) > most {
+			return nil, fmt.Errorf("%s: %w", path, syscall.ELOOP)
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return nil, err
+		}
+		if filepath.IsAbs(target) {
+			dir = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return links, nil
+}

@@ -13,93 +13,40 @@ type Policy struct {
 	Limits Limits
 	Drift  DriftMode
 
+	// RunAs is who runs in the sandbox; nil is the user of this program. Only
+	// root can choose, and should. It is for one-shot commands as yet: a
+	// persistent shell is refused, see docs/sandbox.md.
+	RunAs *Credential
+
 	unconfined string // why there is no sandbox; see [Unconfined]
 
-	// Set when the policy is resolved.
-	protected []string // what of Protect is there
-	masks     []entry  // what of Mask is there
+	// Of a child; see [Policy.Narrow].
+	settled bool   // its paths had no symlinks, and may have none later
+	scans   []scan // that its parents have
+
+	// Made from FS: what could be there, and when the policy is resolved what is.
+	guards []guard
+	masks  []entry
+	wire   tripwire // when the policy is resolved
 }
-
-// FS says which files are there.
-type FS struct {
-	// Workspace is the directory that the session works in. It is required, and
-	// is not "/", the home directory or one above it, or one of the system's.
-	Workspace string
-	Access    Access // to the workspace
-
-	Root RootScope
-	Home HomeMode
-
-	// TmpSize, HomeSize and ShmSize bound what is written to /tmp, to the
-	// private home and to /dev/shm, in bytes. 0 is 256 MiB, 256 MiB, 64 MiB.
-	TmpSize, HomeSize, ShmSize int64
-
-	// ExtraRO and ExtraRW are shown besides. A source that is missing is an
-	// error unless the Bind is Optional.
-	ExtraRO, ExtraRW []Bind
-
-	// Mask hides what would be seen otherwise: a directory is empty, a file is
-	// /dev/null. Paths that are relative are meant in the workspace.
-	Mask []string
-
-	// Protect is read-only although it lies in the workspace, as far as it is
-	// there. Nil means [DefaultProtect]. Git says the same about .git.
-	Protect []string
-	Git     GitMode
-}
-
-// Bind shows a file or directory of the host at a path of the sandbox. An
-// empty Dst is Src.
-type Bind struct {
-	Src, Dst string
-	Optional bool
-}
-
-// DefaultProtect are paths in a workspace that make other programs run what
-// they say. They are read-only.
-var DefaultProtect = []string{".git", ".hg", ".svn", ".vscode", ".idea", ".envrc", ".mcp.json", ".claude", ".codex"}
-
-// Access is what may be done to the workspace.
-type Access int
-
-// The kinds of access, from the widest to the narrowest.
-const (
-	ReadWrite Access = iota
-	Overlay          // writes go to a layer that is thrown away; needs bwrap 0.11
-	ReadOnlyAccess
-)
-
-// RootScope is what is shown of the host's system.
-type RootScope int
-
-// The scopes, from the narrowest.
-const (
-	System RootScope = iota // /usr, /bin and its like, /etc, /opt, /nix/store, read-only
-	All                     // everything, read-only, less Mask
-)
-
-// HomeMode is what is shown of the home directory.
-type HomeMode int
-
-// The modes, from the narrowest.
-const (
-	PrivateHome  HomeMode = iota // an empty one that goes with the session
-	ReadOnlyHome                 // the host's, less Mask
-)
-
-// GitMode is what may be done to the workspace's .git.
-type GitMode int
-
-// The modes, from the narrowest.
-const (
-	GitReadOnly GitMode = iota
-	GitWritable         // as any directory: hooks that are written there run on the host
-)
 
 // Net says what can be reached.
 type Net struct {
 	Mode NetMode
 	Unix UnixMode
+
+	// The rest is for DomainsNet. An entry of Allow and Deny is "example.com";
+	// "*.example.com", which is what is below it; or an IP address. Each may end
+	// in a port, as in "example.com:8443". Deny wins.
+	Allow, Deny []string
+
+	// Ports are for entries without one. Nil is 80 and 443.
+	Ports []uint16
+
+	// Private allows addresses that are not public, such as the loopback and
+	// the local network of this machine. SkipSNI allows tunnels to port 443 that
+	// do not carry TLS to a host of Allow.
+	Private, SkipSNI bool
 }
 
 // NetMode is the network that there is.
@@ -107,8 +54,9 @@ type NetMode int
 
 // The modes, from the narrowest.
 const (
-	NoNet   NetMode = iota // a loopback device of its own
-	HostNet                // the host's network, its abstract sockets included
+	NoNet      NetMode = iota // a loopback device of its own
+	DomainsNet                // and on it a proxy to the hosts that are allowed
+	HostNet                   // the host's network, its abstract sockets included
 )
 
 // UnixMode says whether Unix sockets may be made.
@@ -137,8 +85,15 @@ type Proc struct {
 // Limits bound what the sandbox may use; 0 is no limit of its own. They are set
 // before anything runs in it. NProc counts all processes of the user, and does
 // nothing for root.
+//
+// MemoryMax, in bytes, and PidsMax are for all processes of one sandbox together,
+// and hold for root too. The first process of the sandbox is one of them. What is
+// written to a private /tmp or home is memory. They need a cgroup v2 in which this
+// program can make others; where it cannot, the sandbox does not start, and the
+// error is [ErrLimits].
 type Limits struct {
 	NProc, NoFile, FileSize, AddressSpace, CPU uint64
+	MemoryMax, PidsMax                         uint64
 }
 
 // DriftMode says what is done when the host detached a mount of a running
@@ -161,6 +116,14 @@ func ReadOnly(workspace string) Policy {
 // Protect; there is no network.
 func WorkspaceWrite(workspace string) Policy {
 	return Policy{Name: "workspace-write", FS: FS{Workspace: workspace}}
+}
+
+// AllowDomains is WorkspaceWrite with a proxy to these hosts and no others: see
+// [Net]. Programs find it in http_proxy and https_proxy, and ssh by git.
+func AllowDomains(workspace string, domains ...string) Policy {
+	p := WorkspaceWrite(workspace)
+	p.Name, p.Net.Mode, p.Net.Allow = "allow-domains", DomainsNet, domains
+	return p
 }
 
 // HostNetwork is WorkspaceWrite with the host's network. Services that listen
@@ -187,7 +150,7 @@ func Unconfined(reason string) Policy {
 
 // NoNetwork returns p without a network.
 func (p Policy) NoNetwork() Policy {
-	p.Net.Mode = NoNet
+	p.Net = Net{Unix: p.Net.Unix}
 	return p
 }
 

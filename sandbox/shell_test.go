@@ -1,8 +1,6 @@
 package sandbox_test
 
 import (
-	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +18,6 @@ import (
 	"github.com/limpet-sh/limpet/shell"
 	"github.com/limpet-sh/limpet/transport"
 )
-
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 // need skips a test where no sandbox is to be had, and says why.
 func need(t *testing.T) {
@@ -96,45 +92,6 @@ func TestClosingAShellEndsItsSandbox(t *testing.T) {
 	require.NotEmpty(t, testenv.Marked(mark))
 	require.NoError(t, sh.Close())
 	assert.Empty(t, testenv.Describe(testenv.Marked(mark)))
-}
-
-// Each probe prints "bites" where nothing stops it, which the control shows.
-func TestNothingOutsideIsWrittenSeenOrReached(t *testing.T) {
-	workspace, policy := usual(t)
-	outside := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(outside, "file"), []byte("secret\n"), 0o600))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close() // Nobody is connected.
-	t.Setenv("TEST_PLAIN", "secret")
-	for name, probe := range map[string]string{
-		"write outside":      "echo x >" + outside + "/new && echo bites",
-		"read outside":       "grep -q secret " + outside + "/file && echo bites",
-		"list /tmp":          "ls /tmp | grep -q " + filepath.Base(filepath.Dir(workspace)) + " && [[ -e " + outside + " ]] && echo bites",
-		"environment":        "cat /proc/*/environ 2>/dev/null | grep -aq TEST_PLAIN && echo bites",
-		"host's processes":   fmt.Sprintf("grep -aq %s /proc/%d/cmdline 2>/dev/null && echo bites", filepath.Base(os.Args[0]), os.Getpid()),
-		"host's loopback":    fmt.Sprintf("(exec 3<>/dev/tcp/127.0.0.1/%d) 2>/dev/null && echo bites", listener.Addr().(*net.TCPAddr).Port),
-		"a namespace":        "unshare -Ur true 2>/dev/null && echo bites",
-		"/proc/sys":          "(exec 3>>/proc/sys/kernel/core_pattern) 2>/dev/null && echo bites",
-		"the system":         "touch -c /etc/hostname 2>/dev/null && [[ -w /etc ]] && echo bites",
-		"git hooks":          "mkdir -p .git/hooks; (echo x >.git/hooks/pre-commit) 2>/dev/null && echo bites",
-		"git put aside":      "(mv .git .old && mv .old .git) 2>/dev/null && echo bites",
-		"a nested .git":      "echo x >sub/repo/.git/config && echo bites",
-		"its parent renamed": "(mv sub sub2 && mv sub2 sub) 2>/dev/null && echo bites",
-	} {
-		t.Run(name, func(t *testing.T) {
-			if strings.HasPrefix(name, "/proc/sys") && os.Geteuid() != 0 || name == "the system" && os.Geteuid() != 0 {
-				t.Skip("only root could do it without a sandbox")
-			}
-			for _, dir := range []string{".git/hooks", "sub/repo/.git"} {
-				require.NoError(t, os.MkdirAll(filepath.Join(workspace, dir), 0o700))
-			}
-			p := *policy
-			p.FS.Protect = append(sandbox.DefaultProtect[:len(sandbox.DefaultProtect):len(sandbox.DefaultProtect)], "sub/repo/.git")
-			assert.Equal(t, "bites", says(t, start(t, workspace, nil), probe), "the control")
-			assert.NotContains(t, says(t, start(t, workspace, &p), probe), "bites")
-		})
-	}
 }
 
 // A mask is lost when the host renames a file over it. The next command then

@@ -11,21 +11,39 @@ import (
 )
 
 // Transport starts processes of this machine under a policy. It is safe for
-// concurrent use. Each process has a sandbox of its own: what one writes to
-// /tmp or to the private home, another does not see.
+// concurrent use. Each process has a sandbox of its own: what one writes to a
+// private /tmp or home, another does not see.
 type Transport struct {
 	policy Policy
+
+	// Violations is told of what was made although it is protected: see
+	// [MissingTripwire]. A shell is told by an error too, but for what its last
+	// command did, or one that ended it; a one-shot command is not. Set it before
+	// the first Start. It is called by the goroutine that runs the next command,
+	// or closes a shell, and must call back neither.
+	Violations func(Violation)
+
+	// Denied is told of hosts that Net.Allow did not allow, and why. Set it
+	// before the first Start. It is called by several goroutines at once, as
+	// often as the sandbox tries, and may not close what it is told about.
+	Denied func(host string, port uint16, why string)
 }
 
 var _ transport.Transport = (*Transport)(nil)
 
 // New returns a transport for the policy. It starts nothing, but refuses a
-// policy that cannot be right: the error is an [*Error].
+// policy that cannot be right: the error is an [*Error]. What is there of the
+// files is looked at anew for each Start, but where symlinks lead is decided
+// here: if there is one more in a path later, Start fails.
 func New(p Policy) (*Transport, error) {
 	if _, err := p.resolve(); err != nil {
 		return nil, err
 	}
-	return &Transport{p}, nil
+	p, err := p.settle()
+	if err != nil {
+		return nil, err
+	}
+	return &Transport{policy: p}, nil
 }
 
 // StartTimeout bounds the start of a sandbox. It takes some milliseconds.
@@ -44,27 +62,32 @@ func (t *Transport) Start(ctx context.Context, spec transport.Spec) (transport.C
 	if p.unconfined != "" {
 		return local.Transport{}.Start(ctx, spec)
 	}
+	if err := p.usable(spec); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, StartTimeout, &Error{
 		Code: ErrStartTimeout, Detail: "the sandbox did not start in " + StartTimeout.String(),
 	})
 	defer cancel()
-	return launch(ctx, p, spec)
+	return t.launch(ctx, p, spec)
 }
 
 // always are variables that a sandbox gets, as far as the process has them:
 // they say who and where one is, and keep programs from asking.
 var always = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TERM", "TZ", "SHELL", "PWD", "OLDPWD", "HISTFILE",
+	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TERM", "TZ", "SHELL", "PWD", "OLDPWD",
 	"PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_TERMINAL_PROMPT",
 }
 
 // alwaysPrefixes are the same for families of them.
-var alwaysPrefixes = []string{"LC_", "LIMPET_"}
+var alwaysPrefixes = []string{"LC_"}
 
-// environ is the environment inside, made from the one that was asked for.
-func environ(p Policy, asked []string) []string {
-	var env []string
-	for _, entry := range asked {
+// environ is the environment of bwrap, and what it adds to that for the process
+// alone: what may come from within, for an LD_PRELOAD of the sandbox's would run
+// outside in bwrap, and by which the processes of a session are known, of which
+// bwrap is none.
+func environ(p Policy, spec transport.Spec) (env, added []string) {
+	for _, entry := range spec.Env {
 		name, _, _ := strings.Cut(entry, "=")
 		_, set := p.Env.Set[name]
 		if !set && (slices.Contains(always, name) || slices.Contains(p.Env.Pass, name) ||
@@ -72,11 +95,18 @@ func environ(p Policy, asked []string) []string {
 			env = append(env, entry)
 		}
 	}
-	if p.FS.Home == PrivateHome {
+	if p.FS.Home != ReadOnlyHome {
 		env = append(env, "TMPDIR=/tmp")
+	}
+	if p.Net.Mode == DomainsNet {
+		env = append(env, proxied...)
 	}
 	for name, value := range p.Env.Set {
 		env = append(env, name+"="+value)
 	}
-	return env
+	for _, entry := range spec.Own {
+		name, value, _ := strings.Cut(entry, "=")
+		added = append(added, "--setenv", name, value)
+	}
+	return env, added
 }

@@ -10,102 +10,6 @@ import (
 	"strings"
 )
 
-// resolve gives p as it can be started now: absolute, and with what is there of
-// the masks and of the protected paths. What is missing has nothing to hide or
-// to protect, and a mount on it would leave an empty file on the host.
-func (p Policy) resolve() (Policy, error) {
-	p, err := p.absolute()
-	if err != nil || p.unconfined != "" {
-		return p, err
-	}
-	for _, path := range p.FS.Mask {
-		// Stat: a link that leads nowhere hides nothing.
-		if info, err := os.Stat(path); err == nil {
-			p.masks = append(p.masks, entry{path, info.IsDir()})
-		}
-	}
-	for _, path := range slices.Sorted(slices.Values(p.protects())) {
-		// What is in a protected directory is protected already; a mount for it
-		// would have the directory pinned, and so writable again.
-		if _, err := os.Lstat(path); isMissing(err) || slices.ContainsFunc(p.protected, func(dir string) bool {
-			return pathWithin(dir, path)
-		}) {
-			continue
-		}
-		p.protected = append(p.protected, path)
-	}
-	return p, nil
-}
-
-// protects gives the absolute paths of FS.Protect.
-func (p Policy) protects() []string {
-	var paths []string
-	for _, path := range p.FS.Protect {
-		paths = append(paths, filepath.Join(p.FS.Workspace, path))
-	}
-	return paths
-}
-
-// absolute checks p and gives a copy that shares nothing with it, with every
-// default filled in and every path absolute and clean; the workspace, sources
-// and masks are without symlinks too. FS.Protect stays relative. It keeps masks
-// and protected paths that are missing: they may be there when p is started.
-func (p Policy) absolute() (Policy, error) {
-	r := resolver{p: p}
-	r.p.protected, r.p.masks = nil, nil
-	if err := r.name(); err != nil {
-		return Policy{}, err
-	}
-	if p.unconfined != "" {
-		return r.p, nil
-	}
-	for _, step := range []func() error{r.modes, r.env, r.sizes, r.workspace, r.protect, r.binds, r.mask} {
-		if err := step(); err != nil {
-			return Policy{}, err
-		}
-	}
-	return r.p, nil
-}
-
-// A resolver makes one policy absolute, step by step.
-type resolver struct {
-	p Policy
-}
-
-func (r *resolver) name() error {
-	switch {
-	case r.p.unconfined != "" && strings.TrimSpace(r.p.unconfined) != "":
-		return nil
-	case r.p.unconfined != "" || r.p.Name == "unconfined":
-		return &Error{Code: ErrNoPolicy, Detail: "Unconfined has no reason", Hint: "say why there is to be no sandbox"}
-	case r.p.Name == "":
-		return &Error{Code: ErrNoPolicy, Detail: "the policy is empty",
-			Hint: "begin with a preset, such as WorkspaceWrite, or ask for Unconfined explicitly"}
-	}
-	return nil
-}
-
-// modes refuses numbers that are no constants: nobody knows what they allow.
-func (r *resolver) modes() error {
-	for _, m := range []struct {
-		field     string
-		mode, max int
-	}{
-		{"FS.Access", int(r.p.FS.Access), int(ReadOnlyAccess)},
-		{"FS.Root", int(r.p.FS.Root), int(All)},
-		{"FS.Home", int(r.p.FS.Home), int(ReadOnlyHome)},
-		{"FS.Git", int(r.p.FS.Git), int(GitWritable)},
-		{"Net.Mode", int(r.p.Net.Mode), int(HostNet)},
-		{"Net.Unix", int(r.p.Net.Unix), int(UnixAllowed)},
-		{"Drift", int(r.p.Drift), int(DriftFail)},
-	} {
-		if m.mode < 0 || m.mode > m.max {
-			return r.invalid("%s is %d, which is none of its constants", m.field, m.mode)
-		}
-	}
-	return nil
-}
-
 var (
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	hostName     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$`) // Linux has room for 64 bytes.
@@ -165,32 +69,33 @@ func (r *resolver) workspace() error {
 	bad := func(hint, format string, args ...any) error {
 		return &Error{Code: ErrBadWorkspace, Detail: fmt.Sprintf(format, args...), Hint: hint}
 	}
-	named := r.p.FS.Workspace
-	if named == "" {
+	asked := r.p.FS.Workspace
+	if asked == "" {
 		return &Error{Code: ErrNoWorkspace, Detail: fmt.Sprintf(
 			"policy %q is active but no workspace directory is known; refusing to run unsandboxed", r.p.Name)}
 	}
-	path, err := filepath.Abs(named)
+	path, err := filepath.Abs(asked)
 	if err != nil {
-		return bad("name it by its absolute path", "workspace %s: %v", named, err)
+		return bad("name it by its absolute path", "workspace %s: %v", asked, err)
 	}
+	r.named = append(r.named, named{"FS.Workspace", path})
 	path, err = filepath.EvalSymlinks(path)
 	if isMissing(err) {
-		return bad("create it, or choose another directory", "workspace %s does not exist", named)
+		return bad("create it, or choose another directory", "workspace %s does not exist", asked)
 	}
 	if err != nil {
-		return bad("choose a directory that can be read", "workspace %s: %v", named, err)
+		return bad("choose a directory that can be read", "workspace %s: %v", asked, err)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return bad("choose a directory that can be read", "workspace %s: %v", named, err)
+		return bad("choose a directory that can be read", "workspace %s: %v", asked, err)
 	}
 	if !info.IsDir() {
-		return bad("choose the directory that it is in", "workspace %s is not a directory", named)
+		return bad("choose the directory that it is in", "workspace %s is not a directory", asked)
 	}
 	why, err := tooWide(path)
 	if err != nil {
-		return bad("choose a directory that can be read", "workspace %s: %v", named, err)
+		return bad("choose a directory that can be read", "workspace %s: %v", asked, err)
 	}
 	if why != "" {
 		return bad("choose a sub directory", "workspace %s %s", path, why)
@@ -201,7 +106,7 @@ func (r *resolver) workspace() error {
 
 // protect makes the list that counts: DefaultProtect for nil, and .git as
 // FS.Git says, whatever the list says. A .git that is a file, of a worktree, is
-// protected as one.
+// protected as one. Then it makes the guards.
 func (r *resolver) protect() error {
 	list := r.p.FS.Protect
 	if list == nil {
@@ -218,21 +123,66 @@ func (r *resolver) protect() error {
 			return &Error{Code: ErrProtect, Detail: fmt.Sprintf("cannot protect %q: it is not a path below the workspace", entry),
 				Hint: "FS.Protect has relative paths without .."}
 		}
-		if slices.Contains(kept, path) || path == ".git" && r.p.FS.Git == GitWritable {
+		if slices.Contains(kept, path) || path == ".git" && r.p.FS.Git != GitReadOnly {
 			continue
 		}
-		if err := r.protectable(path); err != nil {
+		hint := "take it out of FS.Protect to accept"
+		if path == ".git" {
+			hint = "set FS.Git=GitWritable to accept"
+		}
+		if err := r.protectable(path, hint); err != nil {
 			return err
 		}
 		kept = append(kept, path)
 	}
 	r.p.FS.Protect = kept
+	for _, path := range r.p.protects() {
+		r.p.guards = append(r.p.guards, whole(path))
+	}
+	return r.git()
+}
+
+// git guards what FS.Git says.
+func (r *resolver) git() error {
+	guards, err := gitGuards(r.p)
+	if err != nil {
+		return err
+	}
+	for _, g := range guards {
+		if !pathWithin(r.p.FS.Workspace, g.root) {
+			continue
+		}
+		for _, one := range g.parts {
+			rel := strings.TrimPrefix(filepath.Join(g.root, one.rel), r.p.FS.Workspace+"/")
+			if err := r.protectable(rel, "set FS.Git=GitWritable to accept"); err != nil {
+				return err
+			}
+		}
+	}
+	r.p.guards = append(r.p.guards, guards...)
+	slices.SortStableFunc(r.p.guards, func(a, b guard) int { return strings.Compare(a.root, b.root) })
 	return nil
+}
+
+// guarded are the paths that nothing else may cover or give another name: all
+// of a guard in the workspace; of one elsewhere, what is read-only.
+func (p Policy) guarded() (here, elsewhere []string) {
+	for _, g := range p.guards {
+		for _, one := range g.parts {
+			switch path := filepath.Join(g.root, one.rel); {
+			case pathWithin(p.FS.Workspace, path):
+				here = append(here, path)
+			case !one.writable:
+				elsewhere = append(elsewhere, path)
+			}
+		}
+	}
+	return here, elsewhere
 }
 
 // protectable refuses symlinks: who can write the workspace could let them lead
 // elsewhere before the mount is made (CVE-2026-87766), and replace them later.
-func (r *resolver) protectable(path string) error {
+func (r *resolver) protectable(path, hint string) error {
 	full := filepath.Join(r.p.FS.Workspace, path)
 	link, err := firstLink(r.p.FS.Workspace, path)
 	if err != nil {
@@ -241,18 +191,11 @@ func (r *resolver) protectable(path string) error {
 	if link == "" {
 		return nil
 	}
-	what, hint := "it", "take it out of FS.Protect to accept"
+	what := "it"
 	if link != full {
 		what = link
 	}
-	if path == ".git" {
-		hint = "set FS.Git=GitWritable to accept"
-	}
 	return &Error{Code: ErrProtect, Detail: fmt.Sprintf("cannot protect %s: %s is a symlink", full, what), Hint: hint}
-}
-
-func (r *resolver) invalid(format string, args ...any) error {
-	return &Error{Code: ErrNoPolicy, Detail: fmt.Sprintf("policy %q: ", r.p.Name) + fmt.Sprintf(format, args...)}
 }
 
 func mountError(hint, format string, args ...any) error {

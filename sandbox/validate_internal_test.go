@@ -30,23 +30,23 @@ func tree(t *testing.T, names ...string) (top string) {
 }
 
 func TestResolveFillsIn(t *testing.T) {
-	top := tree(t, "home/w/.git/", "home/w/.vscode/", "home/w/secret", "home/w/keys/")
+	top := tree(t, "home/w/.git/", "home/w/.vscode/", "home/w/secret", "home/w/keys/", "home/w/sub/")
 	w := filepath.Join(top, "home/w")
 	require.NoError(t, os.Symlink("w", filepath.Join(top, "home/link")))
 	require.NoError(t, os.Symlink("data", filepath.Join(top, "d")))
-	require.NoError(t, os.Symlink("nowhere", filepath.Join(w, "dangling")))
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(top, "dangling")))
 
-	p := WorkspaceWrite(filepath.Join(top, "home/link")).With([]string{top + "/d/", top + "/d", w + "/keys"}, nil)
+	p := WorkspaceWrite(filepath.Join(top, "home/link")).With([]string{top + "/d/", top + "/d", w + "/sub"}, nil)
 	p.FS.ExtraRW = []Bind{{Src: top + "/none", Optional: true}, {Src: top + "/data/sub", Dst: "/x/../y/"}}
-	p.FS.Mask = []string{"secret", "missing", w + "/keys", "dangling"}
+	p.FS.Mask = []string{"secret", "missing", w + "/keys", top + "/dangling"}
 	r, err := p.resolve()
 	require.NoError(t, err)
 
 	assert.Equal(t, w, r.FS.Workspace)
-	assert.Equal(t, []Bind{{Src: top + "/data", Dst: top + "/d"}, {Src: w + "/keys", Dst: w + "/keys"}}, r.FS.ExtraRO)
+	assert.Equal(t, []Bind{{Src: top + "/data", Dst: top + "/d"}, {Src: w + "/sub", Dst: w + "/sub"}}, r.FS.ExtraRO)
 	assert.Equal(t, []Bind{{Src: top + "/data/sub", Dst: "/y"}}, r.FS.ExtraRW)
 	assert.Equal(t, []entry{{w + "/keys", true}, {w + "/secret", false}}, r.masks)
-	assert.Equal(t, []string{w + "/.git", w + "/.vscode"}, r.protected)
+	assert.Equal(t, []string{w + "/.git", w + "/.vscode"}, readOnlyIn(r))
 	assert.Equal(t, DefaultProtect, r.FS.Protect)
 	assert.Equal(t, []int64{256 << 20, 256 << 20, 64 << 20}, []int64{r.FS.TmpSize, r.FS.HomeSize, r.FS.ShmSize})
 	assert.Equal(t, "sandbox", r.Proc.Hostname)
@@ -58,6 +58,16 @@ func TestResolveFillsIn(t *testing.T) {
 	p, err = Unconfined("the user asked for it").resolve()
 	require.NoError(t, err)
 	assert.Equal(t, Unconfined("the user asked for it"), p)
+}
+
+// readOnlyIn lists what of the workspace is mounted read-only.
+func readOnlyIn(p Policy) (paths []string) {
+	for _, s := range mountsOf(p, host{}, place{}).view {
+		if s.reach == readable && s.field == "FS.Protect" {
+			paths = append(paths, s.at)
+		}
+	}
+	return paths
 }
 
 func TestResolveProtects(t *testing.T) {
@@ -84,7 +94,7 @@ func TestResolveProtects(t *testing.T) {
 			r, err := p.resolve()
 			require.NoError(t, err)
 			var got []string
-			for _, path := range r.protected {
+			for _, path := range readOnlyIn(r) {
 				got = append(got, strings.TrimPrefix(path, w))
 			}
 			assert.Equal(t, test.want, got)
@@ -167,7 +177,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"below /dev", ro("TOP/data", "/x/../dev/x"), ErrMount, "nothing can be shown at /dev/x"},
 		{"below /sys", ro("TOP/data", "/sys/x"), ErrMount, "nothing can be shown at /sys/x"},
 		{"over the workspace", ro("TOP/data", "$W"), ErrMount, "$W would cover $W"},
-		{"above the workspace", ro("TOP/home", ""), ErrMount, "TOP/home would cover $W/.git"},
+		{"above the workspace", ro("TOP/home", ""), ErrMount, "TOP/home would cover $W/."},
 		{"over a protected path", ro("TOP/data", "$W/.git"), ErrMount, "$W/.git would cover $W/.git"},
 		{"below a protected path", rw("TOP/data", "$W/.git/hooks"), ErrMount, "would cover $W/.git"},
 		{"a protected path by a link", ro("TOP/data", "TOP/tohome/w/.git"), ErrMount, "would cover $W/.git"},

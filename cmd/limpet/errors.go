@@ -48,6 +48,13 @@ var flagNames = strings.NewReplacer(
 	"Options.StartTimeout", "--start-timeout",
 	"set RuntimeDir", "set --runtime-dir",
 	"raise the output limit", "raise --output-limit",
+	"ask for Unconfined explicitly", "leave --sandbox out",
+	"ask for HostNetwork explicitly", "use --sandbox host-network",
+	"use WorkspaceWrite on", "use --sandbox workspace-write on",
+	"show it by ExtraRO, or by Root: All", "show it by --ro",
+	"create it, or make it Optional", "create it",
+	"Net.Allow", "--allow", "Net.Private", "the library's Net.Private",
+	"FS.ExtraRO", "--ro", "FS.ExtraRW", "--rw",
 )
 
 // explain returns what to tell the user about err; nothing if it says no more

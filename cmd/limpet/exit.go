@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/shell"
 	"github.com/limpet-sh/limpet/transport"
 )
@@ -42,7 +43,7 @@ var exitCodes = []exitCode{
 	{codeUsage, "", "wrong usage: a bad flag or argument, or nothing to run; no command ran", isA[*usageError]},
 	{codeTimeout, "", "the last command was stopped by --timeout or --idle-timeout", timedOut},
 	{codeFailed, "", "limpet itself failed, or bash died and did not say how the command ended", otherwise},
-	{codeCannot, "", "there is a bash, but it could not be started", cannotRun},
+	{codeCannot, "", "there is a bash, but it could not be started, or the sandbox cannot be enforced", cannotRun},
 	{codeNotFound, "", "there is no bash", notFound},
 	{codeSignal, "128+n", "signal n ended the last command", nil},
 	{codeSignal + 1, "", "limpet got SIGHUP, and stopped the command", got(syscall.SIGHUP)},
@@ -114,7 +115,7 @@ func notFound(err error) bool {
 }
 
 func cannotRun(err error) bool {
-	return isA[*shell.StartError](err) && !notFound(err) && !isA[*signalError](err)
+	return (isA[*shell.StartError](err) || isA[*sandbox.Error](err)) && !notFound(err) && !isA[*signalError](err)
 }
 
 // otherwise never matches: 125 is what is left when no other line does.

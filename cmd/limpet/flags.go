@@ -18,6 +18,7 @@ import (
 // them in common.
 type shellFlags struct {
 	dir, bash, runtimeDir string
+	sandbox               sandboxFlags
 
 	env, keepEnv    []string
 	cleanEnv, login bool
@@ -45,6 +46,7 @@ func (f *shellFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.startTimeout, "start-timeout", shell.DefaultStartTimeout, "give up if bash, or an init file, takes longer than `TIME`")
 	f.outputLimit = shell.DefaultOutputLimit
 	flags.Var(&f.outputLimit, "output-limit", "keep `BYTES` of each stream, as in 65536, 64KiB or 2MiB")
+	f.sandbox.add(cmd, "")
 	flags.BoolVar(&f.mergeStderr, "merge-stderr", false, "send stderr to stdout, in the order in which it was written")
 }
 
@@ -66,10 +68,11 @@ func (f *shellFlags) options(cmd *cobra.Command) (*shell.Options, error) {
 			return nil, fmt.Errorf("init file: %w", err)
 		}
 	}
-	return &shell.Options{
+	opts := &shell.Options{
 		Bash: f.bash, Dir: f.dir, Env: env, Login: f.login, InitFiles: f.initFiles, RuntimeDir: f.runtimeDir,
 		Timeout: f.timeout, IdleTimeout: f.idleTimeout, StartTimeout: f.startTimeout, OutputLimit: int64(f.outputLimit),
-	}, nil
+	}
+	return opts, f.sandbox.confine(cmd, opts)
 }
 
 // environ is the environment of the shell. It is never nil, which to the

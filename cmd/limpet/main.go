@@ -10,6 +10,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -45,13 +46,14 @@ hangs is stopped without losing them, and a bash that ends is brought back.`,
 		Version:       version(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetContext(context.Background())
 	root.SetVersionTemplate("limpet {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{command: cmd.CommandPath(), err: err}
 	})
 	root.SuggestionsMinimumDistance = 2
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(runCommand(), replCommand(), versionCommand(), exitCodesTopic())
+	root.AddCommand(runCommand(), replCommand(), sandboxCommand(), versionCommand(), exitCodesTopic())
 	return root
 }
 

@@ -5,6 +5,8 @@
 #	+ENTRY	processes that have ENTRY in their environment belong to a session
 #	-ENTRY	that session was closed in good order
 #	dDIR	a directory of the program
+#	pPID START	a process besides, by its start time
+#	PPID START	that has ended
 #	q	nothing is left to guard
 #
 # The end of the pipe means that the program is gone, however it went. Then
@@ -14,6 +16,7 @@ trap '' HUP INT TERM
 
 entries=()
 dirs=()
+declare -A held=()
 while IFS= read -r line; do
 	case $line in
 	+*) entries+=("${line#+}") ;;
@@ -23,6 +26,8 @@ while IFS= read -r line; do
 		done
 		;;
 	d*) dirs+=("${line#d}") ;;
+	p*) held[${line#p}]=1 ;;
+	P*) unset "held[${line#P}]" ;;
 	q) exit 0 ;;
 	esac
 done
@@ -53,6 +58,13 @@ sweep() {
 	done
 	return $found
 }
+
+# First: what is below these must not be asked to end in good order.
+for one in "${!held[@]}"; do
+	read -r pid start <<<"$one"
+	# The program's name is in parentheses, and may hold anything.
+	stat=$(<"/proc/$pid/stat") && read -ra fields <<<"${stat##*) }" && [[ ${fields[19]} == "$start" ]] && kill -s KILL "$pid"
+done
 
 if ((${#entries[@]})); then
 	# A moment to end in good order, then no more questions. Who forks while

@@ -10,12 +10,15 @@ package guard
 
 import (
 	_ "embed"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/limpet-sh/limpet/internal/proc"
 )
 
 //go:embed guard.bash
@@ -26,7 +29,8 @@ var (
 	mu      sync.Mutex
 	entries = make(map[string]bool) // of open sessions
 	dirs    = make(map[string]bool)
-	pipe    *os.File // the lifeline
+	held    = make(map[proc.ID]bool) // processes besides
+	pipe    *os.File                 // the lifeline
 	cmd     *exec.Cmd
 )
 
@@ -39,11 +43,11 @@ func Watch(bash, entry, dir string) error {
 	entries[entry] = true
 	known := dirs[dir]
 	dirs[dir] = true
-	line := "+" + entry + "\n"
+	news := "+" + entry + "\n"
 	if !known {
-		line = "d" + dir + "\n" + line
+		news = "d" + dir + "\n" + news
 	}
-	if cmd != nil && tell(line) == nil {
+	if cmd != nil && tell(news) == nil {
 		return nil
 	}
 	stop()
@@ -57,8 +61,34 @@ func Watch(bash, entry, dir string) error {
 	for entry := range entries {
 		all.WriteString("+" + entry + "\n")
 	}
+	for id := range held {
+		all.WriteString(line("p", id))
+	}
 	return tell(all.String())
 }
+
+// Hold has a process ended, too, if the program is gone: one that takes others
+// with it, and carries no entry. It is guarded while there is a session.
+func Hold(id proc.ID) {
+	mu.Lock()
+	defer mu.Unlock()
+	held[id] = true
+	if cmd != nil {
+		_ = tell(line("p", id)) // A dead guard is told by the next Watch.
+	}
+}
+
+// Drop takes back a Hold: the process has ended.
+func Drop(id proc.ID) {
+	mu.Lock()
+	defer mu.Unlock()
+	delete(held, id)
+	if cmd != nil {
+		_ = tell(line("P", id)) // As above.
+	}
+}
+
+func line(word string, id proc.ID) string { return fmt.Sprintf("%s%d %d\n", word, id.PID, id.Start) }
 
 // Forget ends the guard of a session that was closed in good order. The last
 // one ends the guard itself, and waits for that. An entry that is not guarded

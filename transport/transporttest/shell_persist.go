@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -116,7 +117,9 @@ func killedBash(t *testing.T, s suite) {
 	assert.Equal(t, "partial\n", res.Stdout.String())
 	require.NotNil(t, res.Restart)
 	assert.Contains(t, res.Restart.Restored, "functions")
-	assert.Contains(t, res.Restart.String(), "job ", "the job is none of the new bash's")
+	if !slices.Contains(s.traits, EndsWithBash) {
+		assert.Contains(t, res.Restart.String(), "job ", "the job is none of the new bash's")
+	}
 	x.wantState()
 
 	for range 3 { // From outside, while it is idle.

@@ -85,7 +85,8 @@ const pollInterval = time.Millisecond
 type Trait int
 
 // EndsWithBash means that all processes of a session end with its bash, as in a
-// pid namespace, so that a stop that has to replace bash kills nobody besides.
+// pid namespace, so that a stop that has to replace bash kills nobody besides, and
+// a bash that was killed leaves no job to be told of.
 const EndsWithBash Trait = iota
 
 // Run runs the suite over the transports that new makes. The directories of

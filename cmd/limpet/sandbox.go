@@ -1,0 +1,186 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/sandbox"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+const allowDomains = "allow-domains"
+
+// presets are the sandboxes that --sandbox names, the usual one first.
+var presets = []struct {
+	name, what string
+	policy     func(workspace string) sandbox.Policy
+}{
+	{"workspace-write", "the workspace may be written, but for .git and its like; no network", sandbox.WorkspaceWrite},
+	{"read-only", "nothing is written but to a /tmp and a home of its own; no network", sandbox.ReadOnly},
+	{"scratch", "as workspace-write, and what is written is thrown away; needs bwrap 0.11", sandbox.Scratch},
+	{allowDomains, "as workspace-write, with a proxy to the hosts of --allow", nil},
+	{"host-network", "as workspace-write, with the network of this machine, its loopback included", sandbox.HostNetwork},
+}
+
+func presetNames() string {
+	var names []string
+	for _, p := range presets {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// sandboxFlags are the flags that say in which sandbox the shell is.
+type sandboxFlags struct {
+	preset, workspace string
+	ro, rw, allow     []string
+}
+
+func (f *sandboxFlags) add(cmd *cobra.Command, preset string) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	said := " (default: none)"
+	if preset != "" {
+		said = ""
+	}
+	flags.StringVar(&f.preset, "sandbox", preset, "run in a sandbox, by `PRESET`: "+presetNames()+said)
+	flags.StringVar(&f.workspace, "workspace", "", "the `DIR` that the sandbox works in (default: --dir, or the current directory)")
+	flags.StringArrayVar(&f.ro, "ro", nil, "show `PATH` in the sandbox too, read-only; repeatable")
+	flags.StringArrayVar(&f.rw, "rw", nil, "show `PATH` in the sandbox too, writable; repeatable")
+	flags.StringArrayVar(&f.allow, "allow", nil, "let the sandbox reach `HOST`, as in example.com, *.example.com or example.com:8443; it implies --sandbox "+allowDomains+"; repeatable")
+}
+
+// policy makes the policy. It reports false where no sandbox is asked for.
+func (f *sandboxFlags) policy(cmd *cobra.Command, dir string) (sandbox.Policy, bool, error) {
+	preset := f.preset
+	if len(f.allow) > 0 && !cmd.Flags().Changed("sandbox") {
+		preset = allowDomains
+	}
+	if preset == "" {
+		for _, name := range []string{"workspace", "ro", "rw"} {
+			if cmd.Flags().Changed(name) {
+				return sandbox.Policy{}, false, usagef(cmd, "--%s means nothing without --sandbox", name)
+			}
+		}
+		return sandbox.Policy{}, false, nil
+	}
+	workspace := f.workspace
+	if workspace == "" {
+		workspace = dir
+	}
+	if workspace == "" {
+		workspace = "."
+	}
+	if (preset == allowDomains) != (len(f.allow) > 0) {
+		return sandbox.Policy{}, false, usagef(cmd, "--sandbox %s and --allow HOST go together", allowDomains)
+	}
+	if preset == allowDomains {
+		return sandbox.AllowDomains(workspace, f.allow...).With(f.ro, f.rw), true, nil
+	}
+	for _, p := range presets {
+		if p.name == preset {
+			return p.policy(workspace).With(f.ro, f.rw), true, nil
+		}
+	}
+	return sandbox.Policy{}, false, usagef(cmd, "--sandbox %q: there are %s", preset, presetNames())
+}
+
+// confine puts the shell into the sandbox. It starts in the workspace if it is
+// not told where.
+func (f *sandboxFlags) confine(cmd *cobra.Command, opts *shell.Options) error {
+	policy, asked, err := f.policy(cmd, opts.Dir)
+	if err != nil || !asked {
+		return err
+	}
+	where, err := sandbox.New(policy)
+	if err != nil {
+		return err
+	}
+	opts.Transport = where
+	if opts.Dir == "" {
+		opts.Dir = f.workspace
+	}
+	return nil
+}
+
+func sandboxCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sandbox",
+		Short: "Tell what a sandbox does, and what this machine can enforce",
+		Long:  "Sandbox tells about the sandboxes of limpet run and limpet repl. It runs nothing of yours.\n\nThe presets are:\n\n" + presetsHelp(),
+		Args:  noCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(explainCommand(), probeCommand())
+	return cmd
+}
+
+func presetsHelp() string {
+	var text strings.Builder
+	for _, p := range presets {
+		fmt.Fprintf(&text, "  %-16s %s\n", p.name, p.what)
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+func explainCommand() *cobra.Command {
+	var flags sandboxFlags
+	cmd := &cobra.Command{
+		Use:   "explain [flags]",
+		Short: "Show the bubblewrap command of a sandbox, and why each part is there",
+		Long: `Explain prints the arguments that bubblewrap would get, a group a line, with the
+reason behind a #. It starts nothing.`,
+		Example: "  limpet sandbox explain\n  limpet sandbox explain --sandbox read-only --workspace ~/src/project",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			policy, asked, err := flags.policy(cmd, "")
+			if err != nil {
+				return err
+			}
+			if !asked {
+				return usagef(cmd, "--sandbox %q: there are %s", flags.preset, presetNames())
+			}
+			lines, err := sandbox.Explain(policy, "")
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.Join(lines, "\n"))
+			return err
+		},
+	}
+	flags.add(cmd, presets[0].name)
+	return cmd
+}
+
+func probeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "probe",
+		Short: "Try what this machine can enforce, and say what to do about the rest",
+		Long: `Probe starts a sandbox with every restriction, in an empty directory, and says
+whether this machine can enforce them. If not it says why, and what to do; the
+exit code then is 126.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			caps, err := sandbox.Probe(cmd.Context())
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(out, "bubblewrap %s, %s\n", caps.Version, caps.Bwrap)
+			for _, p := range presets {
+				status := "yes"
+				if p.name == "scratch" && !caps.Overlay {
+					status = "no: it needs bwrap 0.11; install a newer bubblewrap, or use workspace-write on a copy"
+				}
+				fmt.Fprintf(out, "%-16s %s\n", p.name, status)
+			}
+			if os.Geteuid() == 0 {
+				fmt.Fprintln(out, "note: you are root, and root in a sandbox still owns root's files; an ordinary user is safer")
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,206 @@
+//go:build escape
+
+package sandbox_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/sandbox"
+)
+
+// The escape suite. Each probe tries to get something out of a persistent bash
+// that it should not have, and "bites" if it does: once without the sandbox,
+// where it must, which shows that it is worth something, and once in the sandbox,
+// where it must not. All of it happens as root and as an ordinary user. What
+// cannot be shown on a machine, or by a user, is in the list of exemptions.
+//
+// A probe that bites in the sandbox is a way out. It stays in its table, and
+// fails, until the way is closed.
+
+// A probe is one way to get out.
+type probe struct {
+	name string
+
+	// script is what is tried. It prints "bites" if it can tell that it has
+	// worked. It has bitten as well if the secret is seen, or if anything
+	// outside has changed: see [world.harmed].
+	script string
+
+	// own says that the probe has a shell for itself, which it may ruin. The
+	// others share one. Setup runs before the shell starts if it is its own.
+	own    bool
+	setup  func(*world)
+	policy func(*world, *sandbox.Policy) // what differs from WorkspaceWrite; implies own
+	naive  func(*world) []string         // the control is a bwrap with these arguments; implies own
+
+	// try, if not nil, drives the shell, and says whether it was worth it, if
+	// that is more than a script.
+	try func(*world) bool
+}
+
+func (p probe) alone() bool { return p.own || p.policy != nil || p.naive != nil }
+
+// groups are what there is to break.
+var groups = []struct {
+	name   string
+	probes []probe
+}{
+	{"files", slices.Concat(fileProbes, bindProbes, gitProbes)},
+	{"network", networkProbes},
+	{"processes", processProbes},
+	{"resources", resourceProbes},
+	{"session", slices.Concat(sessionProbes, hostProbes)},
+	{"lifecycle", lifecycleProbes},
+	{"findings", findings},
+}
+
+// role is who runs the program.
+type role struct {
+	name string
+	uid  int
+	tool string // the test binary, where the user can execute it
+}
+
+func TestNothingEscapesWhenRootRunsIt(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		skip(t, notRoot)
+	}
+	escape(t, role{name: "root"})
+}
+
+// The user is nobody's, 65534, if the tests run as root.
+func TestNothingEscapesWhenAUserRunsIt(t *testing.T) {
+	t.Parallel()
+	const nobody = 65534
+	who := role{name: "user", uid: os.Geteuid()}
+	if who.uid == 0 {
+		who.uid = nobody
+	}
+	escape(t, who)
+}
+
+func escape(t *testing.T, who role) {
+	if _, err := sandbox.Probe(t.Context()); err != nil {
+		skip(t, noSandbox+": "+err.Error())
+	}
+	who.install(t)
+	t.Cleanup(func() { testenv.AwaitNone(t, who.mark(), "done") })
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
+			shared := map[bool]*world{}
+			t.Cleanup(func() {
+				for _, w := range shared {
+					w.T = t
+					w.remove()
+				}
+			})
+			for _, p := range g.probes {
+				t.Run(p.name, func(t *testing.T) {
+					enter := func(control bool) *world {
+						w := shared[control]
+						if p.alone() || w == nil {
+							w = newWorld(t, who, control)
+						}
+						if !p.alone() {
+							shared[control] = w
+						} else {
+							t.Cleanup(w.remove)
+						}
+						return w
+					}
+					judge(t, exempt(g.name+"/"+p.name, who), func(control bool) (string, bool) {
+						w := enter(control)
+						defer w.finish()
+						return w.attempt(t, p)
+					})
+				})
+			}
+		})
+	}
+}
+
+// judge runs a probe's halves.
+func judge(t *testing.T, e *exemption, bites func(control bool) (how string, bites bool)) {
+	t.Helper()
+	if e != nil && e.never {
+		skip(t, e.why)
+	}
+	how, bit := bites(true)
+	switch {
+	case !bit && e != nil:
+		skip(t, e.why)
+	case !bit:
+		require.FailNow(t, "the control does not bite", how)
+	case e != nil && !e.varies:
+		require.FailNow(t, "it is exempt, but its control bites", how)
+	}
+	if how, bit := bites(false); bit {
+		require.FailNow(t, "it bites in the sandbox", how)
+	}
+}
+
+// attempt lets the probe try, and says how that went.
+func (w *world) attempt(t *testing.T, p probe) (how string, bites bool) {
+	t.Helper()
+	w.begin(t)
+	if p.setup != nil {
+		p.setup(w)
+	}
+	if r := w.start(p); r.Err != "" {
+		w.drop()
+		return "the shell does not start: " + r.Err, w.harmed() != ""
+	}
+	if !w.control { // Where nothing runs, nothing bites.
+		r := w.do("echo alive")
+		require.True(t, r.Output == "alive\n" && r.Restart == "", "the shell is of no use: %+v", r)
+	}
+	if p.try != nil {
+		bites = p.try(w)
+	} else {
+		bites = w.says(p.script, "bites")
+	}
+	how = w.heard.String()
+	if harm := w.harmed(); harm != "" {
+		how, bites = harm+"\n"+how, true
+	}
+	const most = 2000
+	return strings.ToValidUTF8(how[:min(len(how), most)], "?"), bites
+}
+
+// install puts the test binary where the user can execute it.
+func (r *role) install(t *testing.T) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "limpet-tool-")
+	require.NoError(t, err)
+	t.Cleanup(func() { wipe(dir); _ = os.Remove(dir) }) // Wipe has emptied it.
+	require.NoError(t, os.Chown(dir, r.uid, r.uid))
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	b, err := os.ReadFile(exe)
+	require.NoError(t, err)
+	r.tool = filepath.Join(dir, "tool")
+	require.NoError(t, os.WriteFile(r.tool, b, 0o755))
+}
+
+// mark is an entry in the environment of all that is run for the suite.
+func (r *role) mark() string { return "LIMPET_TEST_ROLE=" + filepath.Base(filepath.Dir(r.tool)) }
+
+// command is one that the user runs.
+func (r *role) command(path string, args ...string) *exec.Cmd {
+	cmd := exec.Command(path, args...)
+	cmd.Env = []string{"LANG=C.UTF-8", "GORACE=atexit_sleep_ms=0", r.mark()}
+	if r.uid != os.Geteuid() {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(r.uid), Gid: uint32(r.uid)}}
+	}
+	return cmd
+}

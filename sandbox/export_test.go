@@ -1,0 +1,4 @@
+package sandbox
+
+// SetBackendDirs has bwrap looked for elsewhere.
+func SetBackendDirs(dirs []string) { backendDirs = dirs }

@@ -1,0 +1,151 @@
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// gitIn runs git in a directory, with a configuration of its own.
+func gitIn(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("needs git")
+	}
+	cmd := exec.Command("git", append([]string{"-c", "user.name=u", "-c", "user.email=u@example.org"}, args...)...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%v: %s", args, out)
+	return strings.TrimSpace(string(out))
+}
+
+// Git itself says what the index should hold.
+func TestGitlinksAreReadFromEveryKindOfIndex(t *testing.T) {
+	for name, commands := range map[string][][]string{
+		"version 2": {{"update-index", "--index-version", "2"}},
+		"version 3": {{"update-index", "--index-version", "3"}, {"add", "-N", "later"}},
+		"version 4": {{"update-index", "--index-version", "4"}},
+		"split":     {{"config", "core.splitIndex", "true"}, {"update-index", "--split-index"}, {"update-index", "--cacheinfo", "100644,HASH,a/file"}},
+		"SHA-256":   {{"update-index", "--index-version", "4"}},
+		"untracked": {{"update-index", "--untracked-cache"}, {"status"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := tree(t)
+			w := filepath.Join(top, "home/w")
+			format := "sha1"
+			if name == "SHA-256" {
+				format = "sha256"
+			}
+			gitIn(t, w, "init", "-q", "--object-format="+format)
+			require.NoError(t, os.WriteFile(filepath.Join(w, "later"), nil, 0o600))
+			hash := gitIn(t, w, "hash-object", "-w", "later")
+			for _, path := range []string{"a/file", "a/sub/file", "b/x", "zzz", strings.Repeat("long/", 60) + "file"} {
+				gitIn(t, w, "update-index", "--add", "--cacheinfo", "100644,"+hash+","+path)
+			}
+			want := []string{"a/link", "b/link/in", "link", strings.Repeat("long/", 60) + "link"}
+			for _, path := range want {
+				gitIn(t, w, "update-index", "--add", "--cacheinfo", "160000,"+hash+","+path)
+			}
+			for _, command := range commands {
+				for i := range command {
+					command[i] = strings.ReplaceAll(command[i], "HASH", hash)
+				}
+				gitIn(t, w, command...)
+			}
+			dir := filepath.Join(w, ".git")
+			r := repository{w, dir, dir}
+			got, split, err := r.gitlinks()
+			require.NoError(t, err)
+			assert.Equal(t, want, got)
+			assert.Equal(t, name == "split", split)
+			assert.Len(t, want, strings.Count(gitIn(t, w, "ls-files", "-s"), "160000 "), "git says so too")
+
+			// One that is cut short is none, but where an extension begins.
+			b, err := os.ReadFile(filepath.Join(dir, "index"))
+			require.NoError(t, err)
+			for n := range len(b) {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "index"), b[:n], 0o600))
+				if _, _, err := r.gitlinks(); err == nil {
+					require.Contains(t, []string{"split", "untracked"}, name, n)
+				}
+			}
+			require.NoError(t, os.Remove(filepath.Join(dir, "index")))
+			got, _, err = r.gitlinks()
+			require.NoError(t, err)
+			assert.Empty(t, got)
+		})
+	}
+}
+
+func TestSubmodulesAreGuarded(t *testing.T) {
+	top := tree(t, "home/w/.git/modules/a/", "home/w/a/", "home/w/gone/", "home/w/dir/.git/")
+	w := filepath.Join(top, "home/w")
+	gitIn(t, w, "init", "-q")
+	hash := gitIn(t, w, "hash-object", "-w", "--stdin")
+	link := func(dir string, paths ...string) {
+		for _, path := range paths {
+			gitIn(t, dir, "update-index", "--add", "--cacheinfo", "160000,"+hash+","+path)
+		}
+	}
+	link(w, "a", "dir", "gone", "not/there")
+	gitIn(t, filepath.Join(w, "dir"), "init", "-q")
+	link(filepath.Join(w, "dir"), "deeper")
+	require.NoError(t, os.WriteFile(filepath.Join(w, "a/.git"), []byte("gitdir: ../.git/modules/a\n"), 0o600))
+	for mode, want := range map[GitMode][]string{
+		GitReadOnly: {"/.git", "/a/.git", "/dir/.git"}, GitWritable: nil,
+		GitCommit: {"/.git/branches", "/.git/config", "/.git/hooks", "/.git/modules", "/a/.git", "/dir/.git"},
+	} {
+		p := WorkspaceWrite(w)
+		p.FS.Git, p.FS.Protect = mode, []string{}
+		r, err := p.resolve()
+		require.NoError(t, err)
+		var got []string
+		for _, path := range readOnlyIn(r) {
+			got = append(got, strings.TrimPrefix(path, w))
+		}
+		assert.Equal(t, want, got, mode)
+		var missing []string
+		for _, s := range r.wire.missing {
+			if !strings.HasPrefix(s.rel, ".git/") {
+				missing = append(missing, s.rel)
+			}
+		}
+		if mode != GitWritable {
+			assert.ElementsMatch(t, []string{"dir/deeper/.git", "gone/.git", "not/there/.git"}, missing)
+		}
+	}
+
+	require.NoError(t, os.RemoveAll(filepath.Join(w, "gone")))
+	require.NoError(t, os.Symlink("dir", filepath.Join(w, "gone")))
+	_, err := WorkspaceWrite(w).resolve()
+	require.ErrorIs(t, err, ErrProtect)
+	assert.ErrorContains(t, err, "cannot protect "+w+"/gone/.git: "+w+"/gone is a symlink; set FS.Git=GitWritable to accept")
+	require.NoError(t, os.Remove(filepath.Join(w, "gone")))
+	require.NoError(t, os.WriteFile(filepath.Join(w, ".git/index"), []byte("DIRCgarbage"), 0o600))
+	_, err = WorkspaceWrite(w).resolve()
+	require.ErrorIs(t, err, ErrProtect)
+	assert.ErrorContains(t, err, "cannot find the submodules of "+w+": "+w+"/.git/index: it is not an index that is understood")
+}
+
+func TestWhatTheConfigurationNamesIsGuarded(t *testing.T) {
+	top := tree(t, "home/w/.git/", "home/w/.githooks/", "home/w/conf/git", "home/w/with space/", "outside/")
+	w := filepath.Join(top, "home/w")
+	config := "[core]\n\thooksPath = .githooks # ours\n[include] path = ../conf/git\n[includeIf \"gitdir:x\"]\n\tPath=\"../with space\"\n" +
+		"[include]\npath = ~/x\npath = " + top + "/outside\npath =\npath = %(prefix)/x\npath=../none ; not there\npath = ../..\n"
+	require.NoError(t, os.WriteFile(filepath.Join(w, ".git/config"), []byte(config), 0o600))
+	p := WorkspaceWrite(w)
+	p.FS.Protect = []string{}
+	r, err := p.resolve()
+	require.NoError(t, err)
+	var got []string
+	for _, path := range readOnlyIn(r) {
+		got = append(got, strings.TrimPrefix(path, w))
+	}
+	assert.Equal(t, []string{"/.git", "/.githooks", "/conf/git", "/with space"}, got)
+	assert.Equal(t, []spot{{w, "none"}}, r.wire.missing)
+}

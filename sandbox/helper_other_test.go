@@ -1,0 +1,6 @@
+//go:build !linux || !escape
+
+package sandbox_test
+
+// helpers are about sandboxes, and there are none here.
+var helpers map[string]func() error

@@ -1,0 +1,70 @@
+package sandbox_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/sandbox"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+// limited starts a shell with limits that need a cgroup. Where none is to be had,
+// that is what the error must say: then nothing runs, and the test is skipped.
+func limited(t *testing.T, limits sandbox.Limits) *shell.PersistentShell {
+	t.Helper()
+	workspace, policy := usual(t)
+	policy.Limits = limits
+	where, err := sandbox.New(*policy)
+	require.NoError(t, err)
+	sh, err := shell.Start(testenv.Context(t), &shell.Options{Dir: workspace, RuntimeDir: t.TempDir(), Transport: where})
+	if errors.Is(err, sandbox.ErrLimits) {
+		assert.ErrorContains(t, err, "Limits.MemoryMax and PidsMax need a cgroup v2 of which this program can make children: ")
+		assert.ErrorContains(t, err, "start it in a leaf of a delegated cgroup")
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sh.Close()) })
+	return sh
+}
+
+func TestPidsMaxHoldsForRootToo(t *testing.T) {
+	sh := limited(t, sandbox.Limits{PidsMax: 64})
+	assert.Contains(t, says(t, sh, "for ((i = 0; i < 100; i++)); do sleep 100 & done 2>&1; jobs -r | wc -l"), "Resource temporarily unavailable")
+}
+
+func TestMemoryMaxEndsTheHog(t *testing.T) {
+	sh := limited(t, sandbox.Limits{MemoryMax: 256 << 20})
+	assert.Equal(t, "137", says(t, sh, "(x=$(head -c 1G /dev/zero | tr '\\0' x); : ${#x}) 2>/dev/null; echo $?"))
+	assert.Equal(t, "alive", says(t, sh, "echo alive"))
+}
+
+// A limit that cannot be set is never left out.
+func TestWhereThereIsNoCgroupNothingRuns(t *testing.T) {
+	workspace, policy := usual(t)
+	for _, limits := range []sandbox.Limits{{PidsMax: 64}, {MemoryMax: 1 << 30}} {
+		policy.Limits = limits
+		where, err := sandbox.New(*policy)
+		require.NoError(t, err)
+		sh, err := shell.Start(testenv.Context(t), &shell.Options{Dir: workspace, RuntimeDir: t.TempDir(), Transport: where})
+		if err == nil {
+			// Then they hold.
+			group := says(t, sh, "cat /proc/self/cgroup")
+			require.NoError(t, sh.Close())
+			assert.NotEmpty(t, group)
+			left, err := filepath.Glob("/sys/fs/cgroup/*/limpet-*")
+			require.NoError(t, err)
+			assert.Empty(t, left)
+			continue
+		}
+		require.ErrorIs(t, err, sandbox.ErrLimits)
+		entries, err := os.ReadDir(workspace)
+		require.NoError(t, err)
+		assert.Empty(t, entries)
+	}
+}

@@ -1,0 +1,88 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// reach is what can be done to a file of the host.
+type reach int
+
+const (
+	hidden reach = iota
+	readable
+	writable
+)
+
+// shown is one mount: the path at of the sandbox is src of the host.
+type shown struct {
+	at, src string
+	reach   reach
+	field   string // of Policy, that asks for it
+}
+
+// view lists mounts in the order in which they are made: what is later covers
+// what is earlier. The first one is at "/".
+type view []shown
+
+// viewOf is the view of a policy that is absolute, with every path that could be
+// masked or protected. What depends on the host, and what is not worth looking
+// at, counts as hidden.
+func viewOf(p Policy) view {
+	h := host{etc: []entry{{"/etc", true}, {"/sys", true}}} // Of /etc, root sees less than what is there.
+	if home, err := os.UserHomeDir(); err == nil {
+		h.home = realPath(filepath.Clean(home))
+	}
+	return mountsOf(p, h, place{}).view
+}
+
+// top is the mount that has the path of the sandbox. The first one has all.
+func (v view) top(path string) int {
+	top := len(v) - 1
+	for !pathWithin(v[top].at, path) {
+		top--
+	}
+	return top
+}
+
+// reach says what can be done to a path of the host, and by which field: it may
+// be at several paths of the sandbox.
+func (v view) reach(path string) (best reach, field string) {
+	for i, m := range v {
+		if m.reach > best && pathWithin(m.src, path) && v.top(rebase(path, m.src, m.at)) == i {
+			best, field = m.reach, m.field
+		}
+	}
+	return best, field
+}
+
+// edges are the paths of the host below which reach may change.
+func (v view) edges() []string {
+	var edges []string
+	for _, m := range v {
+		for _, n := range v {
+			if m.reach > hidden && pathWithin(m.at, n.at) {
+				edges = append(edges, rebase(n.at, m.at, m.src))
+			}
+		}
+	}
+	return edges
+}
+
+// fits compares views. It is enough to look at the edges of both: any path has
+// the reach of the nearest edge above it.
+func (v view) fits(parent view) error {
+	edges := slices.Concat(v.edges(), parent.edges())
+	slices.Sort(edges)
+	for _, path := range slices.Compact(edges) {
+		had, _ := parent.reach(path)
+		if got, field := v.reach(path); got > had {
+			return widens("%s %s by %s (parent: %s)", []string{"", "see", "write"}[got], path, field, []string{"hidden", "read-only"}[had])
+		}
+	}
+	return nil
+}
+
+func rebase(path, from, to string) string { return filepath.Join(to, strings.TrimPrefix(path, from)) }
