@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -64,7 +63,7 @@ type Runner struct {
 // New returns a Runner. It starts nothing and cannot fail: what is wrong with
 // opts is said when a command is run. A nil opts is fine.
 func New(opts *Options) *Runner {
-	r := &Runner{}
+	r := &Runner{entry: ipc.SessionVar + "=" + ipc.NewID(), owner: true}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -81,14 +80,15 @@ func New(opts *Options) *Runner {
 	if r.opts.Transport == nil {
 		r.opts.Transport = local.Transport{}
 	}
-	const name = ipc.SessionVar + "="
-	// A shell lends its own mark, so that its Close finds what was left.
-	if i := slices.IndexFunc(r.opts.Env, func(e string) bool { return strings.HasPrefix(e, name) }); i >= 0 && opts != nil && opts.Env != nil {
-		r.entry = r.opts.Env[i]
-	} else {
-		r.entry, r.owner = name+ipc.NewID(), true
-		r.opts.Env = append(r.opts.Env, r.entry)
-	}
+	return r
+}
+
+// NewInSession is New for a Runner whose commands belong to somebody's session:
+// they carry entry, "LIMPET_SESSION=...", in their environment, and whoever has
+// the session guards them and ends what they leave running.
+func NewInSession(entry string, opts *Options) *Runner {
+	r := New(opts)
+	r.entry, r.owner = entry, false
 	return r
 }
 

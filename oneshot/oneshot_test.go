@@ -252,6 +252,19 @@ func TestAStoppedScriptNeverRunsItsNextCommand(t *testing.T) {
 	}
 }
 
+// A program that runs in a session passes the session's mark on by accident.
+func TestARunnerWithinASessionStillEndsWhatItStarted(t *testing.T) {
+	env := append(os.Environ(), "LIMPET_SESSION=of-somebody-else")
+	r := oneshot.New(&oneshot.Options{Env: env, RuntimeDir: t.TempDir()})
+	res, err := r.Run(testenv.Context(t), "sleep 1000 & echo LIMPET_SESSION=$LIMPET_SESSION")
+	require.NoError(t, err)
+	mark := strings.TrimSpace(res.Stdout.String())
+	assert.NotContains(t, mark, "somebody-else")
+	require.NotEmpty(t, testenv.Marked(mark))
+	require.NoError(t, r.Close())
+	assert.Empty(t, testenv.Marked(mark))
+}
+
 func TestNothingIsLeftInTheRuntimeDirAfterClose(t *testing.T) {
 	dir := t.TempDir()
 	r := runner(t, &oneshot.Options{RuntimeDir: dir})

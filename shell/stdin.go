@@ -28,8 +28,8 @@ func (s *PersistentShell) doStdin(ctx context.Context, req command.Request) (com
 	req.Timeout = limits.Pick(req.Timeout, s.opts.Timeout)
 	req.IdleTimeout = limits.Pick(req.IdleTimeout, s.opts.IdleTimeout)
 	if s.runner == nil {
-		s.runner = oneshot.New(&oneshot.Options{
-			Bash: s.opts.Bash, Env: []string{s.entry}, RuntimeDir: s.opts.RuntimeDir, Transport: s.opts.Transport,
+		s.runner = oneshot.NewInSession(s.entry, &oneshot.Options{
+			Bash: s.opts.Bash, Env: []string{}, RuntimeDir: s.opts.RuntimeDir, Transport: s.opts.Transport,
 			OutputLimit: s.opts.OutputLimit, Ladder: s.opts.Ladder,
 		})
 	}
