@@ -97,35 +97,45 @@ func escape(t *testing.T, who role) {
 	t.Cleanup(func() { testenv.AwaitNone(t, who.mark(), "done") })
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
-			shared := map[bool]*world{}
-			t.Cleanup(func() {
-				for _, w := range shared {
-					w.T = t
-					w.remove()
-				}
-			})
+			in := ground{who: who, shared: make(map[bool]*world)}
+			t.Cleanup(func() { in.clear(t) })
 			for _, p := range g.probes {
 				t.Run(p.name, func(t *testing.T) {
-					enter := func(control bool) *world {
-						w := shared[control]
-						if p.alone() || w == nil {
-							w = newWorld(t, who, control)
-						}
-						if !p.alone() {
-							shared[control] = w
-						} else {
-							t.Cleanup(w.remove)
-						}
-						return w
-					}
 					judge(t, exempt(g.name+"/"+p.name, who), func(control bool) (string, bool) {
-						w := enter(control)
+						w := in.enter(t, p, control)
 						defer w.finish()
 						return w.attempt(t, p)
 					})
 				})
 			}
 		})
+	}
+}
+
+// ground is where a group's probes are tried. Most share two worlds, one of
+// them the control's.
+type ground struct {
+	who    role
+	shared map[bool]*world
+}
+
+func (g ground) enter(t *testing.T, p probe, control bool) *world {
+	t.Helper()
+	if p.alone() {
+		w := newWorld(t, g.who, control)
+		t.Cleanup(w.remove)
+		return w
+	}
+	if g.shared[control] == nil {
+		g.shared[control] = newWorld(t, g.who, control)
+	}
+	return g.shared[control]
+}
+
+func (g ground) clear(t *testing.T) {
+	for _, w := range g.shared {
+		w.T = t // The test that made it is over.
+		w.remove()
 	}
 }
 

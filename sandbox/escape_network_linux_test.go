@@ -52,6 +52,61 @@ var networkProbes = []probe{
 	{name: "a raw socket, with the host's network", policy: host, script: `$TOOL call raw`},
 	{name: "a packet socket, with the host's network", policy: host, script: `$TOOL call packet`},
 	{name: "a port that is root's, with the host's network", policy: host, script: `$TOOL bind`},
+
+	through("past the proxy", `exec 4<>/dev/tcp/127.0.0.1/$PORT; echo out >&4; echo out >/dev/tcp/$ADDRESS/$PORT`),
+	through("by the proxy to an address", connects(`127.0.0.1:$PORT`)),
+	through("by the proxy to a name that is allowed, and leads to the loopback", connects(`localhost:$PORT`)),
+	through("by the proxy to a name that looks like one that is allowed", connects(`localhost.:$PORT`)+connects(`LOCALHOST:$PORT`)+connects(`x.example.com@127.0.0.1:$PORT`)),
+	through("by the proxy to a number", connects(`2130706433:$PORT`)+connects(`0x7f000001:$PORT`)+connects(`127.1:$PORT`)+connects(`0:$PORT`)),
+	through("by the proxy to an address within an address", connects(`[::ffff:127.0.0.1]:$PORT`)+connects(`[::1]:$PORT`)),
+	through("by the proxy with a request", `printf 'GET http://127.0.0.1:%s/ HTTP/1.1\r\nHost: localhost\r\n\r\n' $PORT >&3; head -c 100 <&3`),
+	through("by the proxy with a request for somebody else", `printf 'GET http://localhost:%s/ HTTP/1.1\r\nHost: x.example.com\r\n\r\n' $PORT >&3; head -c 100 <&3`),
+	through("by the proxy with SOCKS to an address", socks(`\1\177\0\0\1`)),
+	through("by the proxy with SOCKS to a name", socks(`\3\11localhost`)),
+	through("by the proxy with SOCKS to a name with a NUL", socks(`\3\026127.0.0.1\0.example.com`)),
+	{name: "the program's descriptors, by the proxy", policy: allowed, setup: func(w *world) {
+		door(w)
+		w.config.Files = 1024
+	}, try: func(w *world) bool {
+		w.do(`for i in 1 2 3; do $TOOL connect 127.0.0.1:$DOOR 500 >many$i & done
+			until [[ -s many1 && -s many2 && -s many3 ]]; do sleep .01; done`)
+		if w.control {
+			return w.contacts() == 3*500 // One descriptor for each.
+		}
+		return w.do("exit 3").Restart == "" || !w.carriesOn()
+	}},
+}
+
+// allowed has a proxy, for a host that can be reached only by mistake.
+func allowed(w *world, p *sandbox.Policy) {
+	p.Net = sandbox.AllowDomains(w.Work, "*.example.com", "localhost:"+w.port).Net
+}
+
+// door is where the proxy is. The control goes straight to whom it would lead to.
+func door(w *world) {
+	listens("tcp", "127.0.0.1:0")(w)
+	if w.set("DOOR", 3128); w.control {
+		w.set("DOOR", w.port)
+	}
+}
+
+// through tries to get to the host's loopback where there is a proxy, which is
+// at descriptor 3.
+func through(name, script string) probe {
+	return probe{name: name, policy: allowed, setup: door, try: reached(
+		`exec 3<>/dev/tcp/127.0.0.1/$DOOR; [[ $CONTROL ]] || ` + "{ " + script + "\n}")}
+}
+
+// connects asks for a tunnel.
+func connects(to string) string {
+	return `printf 'CONNECT %s HTTP/1.1\r\nHost: x.example.com\r\n\r\n' "` + to + `" >&3; head -n 1 <&3
+		exec 3<>/dev/tcp/127.0.0.1/3128
+		`
+}
+
+// socks does the same, as of RFC 1928.
+func socks(address string) string {
+	return `printf '\5\1\0' >&3; head -c 2 <&3; printf '\5\1\0` + address + `' >&3; printf "\\x$(printf %04x $PORT | cut -c1-2)\\x$(printf %04x $PORT | cut -c3-4)" >&3; head -c 4 <&3`
 }
 
 func host(_ *world, p *sandbox.Policy) { p.Net.Mode = sandbox.HostNet }
@@ -120,6 +175,7 @@ func (w *world) keep(socket io.Closer, at net.Addr, take func(fd int) error) {
 	}
 	w.set("SOCKET", at)
 	if _, port, err := net.SplitHostPort(at.String()); err == nil {
+		w.port = port
 		w.set("PORT", port)
 	}
 	w.set("ADDRESS", ownAddress())

@@ -9,8 +9,8 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,7 +24,7 @@ import (
 // returns nil has worked, and prints "bites".
 var tools = map[string]func(args ...string) error{
 	"call": toolCall, "victim": toolVictim,
-	"stream": toolStream, "datagram": toolDatagram, "families": toolFamilies, "lo": toolLoopback, "bind": toolBind,
+	"connect": toolConnect, "stream": toolStream, "datagram": toolDatagram, "families": toolFamilies, "lo": toolLoopback, "bind": toolBind,
 	"setns": toolSetns, "readv": toolReadv, "getfd": toolGetfd, "seize": toolSeize, "prlimit": toolPrlimit,
 	"shm": toolShm, "mq": toolQueue, "handle": toolHandle, "exchange": toolExchange, "xattr": toolXattr,
 	"sti": toolSTI, "cpu": toolCPU, "fork": toolFork, "mlock": toolMlock, "memory": toolMemory, "inotify": toolInotify, "deep": toolDeep, "disarm": toolDisarm,
@@ -66,6 +66,24 @@ func toolVictim(args ...string) error {
 	fmt.Println("ready")
 	time.Sleep(time.Hour)
 	return errWrong
+}
+
+// toolConnect connects as often, says so, and keeps the connections.
+func toolConnect(args ...string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	kept := make([]net.Conn, n)
+	for i := range kept {
+		if kept[i], err = net.Dial("tcp", args[0]); err != nil {
+			break // As many as there may be.
+		}
+	}
+	fmt.Println("bites")
+	time.Sleep(time.Hour)
+	runtime.KeepAlive(kept)
+	return err
 }
 
 // toolStream connects to a Unix socket: a path, or @NAME.
@@ -264,21 +282,4 @@ func orNil(errno syscall.Errno) error {
 		return nil
 	}
 	return errno
-}
-
-// toolFork has as many processes at once, and ends them.
-func toolFork(args ...string) error {
-	n, err := strconv.Atoi(args[0])
-	if err != nil {
-		return err
-	}
-	for range n {
-		cmd := exec.Command("sleep", "60")
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		defer cmd.Wait()         //nolint:errcheck // It was killed.
-		defer cmd.Process.Kill() //nolint:errcheck // It sleeps.
-	}
-	return nil
 }

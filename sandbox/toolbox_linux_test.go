@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -34,6 +35,23 @@ func toolCPU(args ...string) error {
 			return nil
 		}
 	}
+}
+
+// toolFork has as many processes at once, and ends them.
+func toolFork(args ...string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	for range n {
+		cmd := exec.Command("sleep", "60")
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		defer cmd.Wait()         //nolint:errcheck // It was killed.
+		defer cmd.Process.Kill() //nolint:errcheck // It sleeps.
+	}
+	return nil
 }
 
 // toolMemory takes as many MiB, and uses them.
