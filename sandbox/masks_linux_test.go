@@ -144,14 +144,14 @@ func TestASymlinkOfTheSandboxsIsNoSource(t *testing.T) {
 func TestTheNextSandboxIsWhereTheFirstOneWas(t *testing.T) {
 	top, policy := usual(t)
 	outside := t.TempDir()
-	put(t, top, "", "real/work/", "lib/")
+	put(t, top, "", "real/tree/", "lib/")
 	put(t, outside, "secret\n", "work/file")
 	require.NoError(t, os.Symlink("real", filepath.Join(top, "link")))
 	policy.FS.Workspace = filepath.Join(top, "link/work")
 	policy.FS.ExtraRO = []sandbox.Bind{{Src: filepath.Join(top, "lib/later"), Dst: "/later", Optional: true}}
 	where, err := sandbox.New(*policy)
 	require.NoError(t, err)
-	workspace := filepath.Join(top, "real/work")
+	workspace := filepath.Join(top, "real/tree")
 	r := oneshot.New(&oneshot.Options{Dir: workspace, RuntimeDir: t.TempDir(), Transport: where})
 	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	run := func(script string) (string, error) {
