@@ -145,9 +145,9 @@ func TestTheNextSandboxIsWhereTheFirstOneWas(t *testing.T) {
 	top, policy := usual(t)
 	outside := t.TempDir()
 	put(t, top, "", "real/tree/", "lib/")
-	put(t, outside, "secret\n", "work/file")
+	put(t, outside, "secret\n", "tree/file")
 	require.NoError(t, os.Symlink("real", filepath.Join(top, "link")))
-	policy.FS.Workspace = filepath.Join(top, "link/work")
+	policy.FS.Workspace = filepath.Join(top, "link/tree")
 	policy.FS.ExtraRO = []sandbox.Bind{{Src: filepath.Join(top, "lib/later"), Dst: "/later", Optional: true}}
 	where, err := sandbox.New(*policy)
 	require.NoError(t, err)
