@@ -33,9 +33,8 @@ func tryGit(dir string, args ...string) (string, error) {
 // gitWorkspace is a workspace with a commit in it.
 func gitWorkspace(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("needs git")
-	}
+	_, err := exec.LookPath("git")
+	require.NoError(t, err, "install git, as ./test does")
 	workspace := testenv.TempDir(t)
 	git(t, workspace, "init", "-q", "-b", "main")
 	put(t, workspace, "one\n", "file")

@@ -255,12 +255,12 @@ for probe in sys.argv[1:]:
 func TestSeccompRuns(t *testing.T) {
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil || nativeArch == nil {
-		t.Skipf("no bwrap that can load a filter here: %v", err)
+		t.Skipf("no sandbox is to be had here: %v", err)
 	}
 	bare := []string{"--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid", "--unshare-net", "--cap-add", "ALL", "--die-with-parent",
 		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/mnt"}
 	if said, err := exec.Command(bwrap, append(bare, "true")...).CombinedOutput(); err != nil {
-		t.Skipf("bwrap refuses: %v: %s", err, said)
+		t.Skipf("no sandbox is to be had here: bwrap refuses: %v: %q", err, said)
 	}
 	outside := filepath.Join(t.TempDir(), "s") // a socket of the host
 	listener, err := net.ListenPacket("unixgram", outside)

@@ -19,11 +19,12 @@ import (
 	"github.com/limpet-sh/limpet/transport"
 )
 
-// need skips a test where no sandbox is to be had, and says why.
+// need skips a test where no sandbox is to be had, and says why. The words are
+// those of testdata/skips.
 func need(t *testing.T) {
 	t.Helper()
 	if _, err := sandbox.Probe(t.Context()); err != nil {
-		t.Skip(err)
+		t.Skipf("no sandbox is to be had here: %q", err)
 	}
 }
 

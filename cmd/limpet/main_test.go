@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"github.com/limpet-sh/limpet/sandbox"
 )
 
 // patience is how long tests wait for what comes at once on an idle machine.
@@ -33,10 +36,14 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Condition: func(cond string) (bool, error) {
-			if cond != "hup" {
-				return false, fmt.Errorf("unknown condition %q", cond)
+			switch cond {
+			case "hup":
+				return !signal.Ignored(syscall.SIGHUP), nil // Under nohup it is.
+			case "sandbox":
+				_, err := sandbox.Probe(context.Background())
+				return err == nil, nil
 			}
-			return !signal.Ignored(syscall.SIGHUP), nil // Under nohup it is.
+			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":   scriptCode,
