@@ -240,7 +240,7 @@ func (r *Runner) Close() error {
 		r.keeper.Close()
 		r.pool.Close()
 		r.pids.Close()
-		_ = os.RemoveAll(r.dir) // Best effort: what stays goes with the program's directory.
+		_ = rundir.Remove(r.dir) // Best effort: what stays goes with the program's directory.
 		r.program.Release()
 	})
 	return nil

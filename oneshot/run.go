@@ -12,6 +12,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/transport"
@@ -37,7 +38,7 @@ type run struct {
 func (c *run) run(ctx context.Context) (command.Result, error) {
 	nothing := command.Result{ExitCode: command.CodeUnknown, Started: c.started, Dir: c.r.opts.Dir}
 	if len(c.req.Script) > longestArg {
-		defer os.RemoveAll(c.scriptDir()) // Or it goes with the Runner's directory.
+		defer rundir.Remove(c.scriptDir()) // Or it goes with the Runner's directory.
 	}
 	if err := c.start(ctx); err != nil {
 		c.r.end(&c.outputs)

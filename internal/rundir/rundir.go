@@ -137,8 +137,8 @@ func (p *Program) Release() {
 		return
 	}
 	delete(programs, p.base)
-	_ = os.RemoveAll(p.Path) // Best effort: what stays is swept by the next program.
-	_ = p.lock.Close()       // The lock goes with the descriptor.
+	_ = Remove(p.Path) // Best effort: what stays is swept by the next program.
+	_ = p.lock.Close() // The lock goes with the descriptor.
 }
 
 // private returns the directory for this user's programs below base. What
@@ -186,8 +186,8 @@ func Sweep(parent string) {
 			_ = lock.Close() // Somebody lives there.
 			continue
 		}
-		_ = os.RemoveAll(dir) // Best effort: the next program tries again.
-		_ = lock.Close()      // The lock goes with the descriptor.
+		_ = Remove(dir)  // Best effort: the next program tries again.
+		_ = lock.Close() // The lock goes with the descriptor.
 	}
 }
 
