@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"bytes"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,13 +14,20 @@ import (
 
 // functions returns the functions by name.
 func (s State) functions() map[string]string {
-	bodies := make(map[string]string)
+	text := make(map[string]*strings.Builder)
 	name := ""
 	for line := range strings.Lines(string(s.part[partFunctions])) {
 		if head, ok := strings.CutSuffix(line, " () \n"); ok && !strings.HasPrefix(line, " ") {
 			name = head
 		}
-		bodies[name] += line
+		if text[name] == nil {
+			text[name] = new(strings.Builder)
+		}
+		text[name].WriteString(line)
+	}
+	bodies := make(map[string]string, len(text))
+	for name, b := range text {
+		bodies[name] = b.String()
 	}
 	return bodies
 }
@@ -27,19 +35,27 @@ func (s State) functions() map[string]string {
 // Trapping returns the names of the functions that may set a trap, by
 // themselves or by another one that they mention.
 func (s State) Trapping() []string {
-	bodies := s.functions()
-	var found []string
-	for grown := true; grown; {
-		grown = false
-		for name, body := range bodies {
-			if HasWord(body[len(name):], append(found, "trap")...) {
-				found, grown = append(found, name), true
-				delete(bodies, name)
+	mentioning := make(map[string][]string) // by a word, the functions that it stands in
+	for name, body := range s.functions() {
+		mentioning[""] = append(mentioning[""], name)
+		for _, word := range words.FindAllString(body[len(name):], -1) {
+			mentioning[word] = append(mentioning[word], name)
+		}
+	}
+	trapping := make(map[string]bool)
+	for next := []string{"trap"}; len(next) > 0; next = next[1:] {
+		// Of a name that is no word, as "a:b", its first word is enough. It may have none.
+		for _, name := range mentioning[words.FindString(next[0])] {
+			if !trapping[name] {
+				trapping[name] = true
+				next = append(next, name)
 			}
 		}
 	}
-	return found
+	return slices.Sorted(maps.Keys(trapping))
 }
+
+var words = regexp.MustCompile(`[\w-]+`)
 
 // HasWord reports whether one of the words stands in the text by itself.
 func HasWord(text string, words ...string) bool {
@@ -58,6 +74,7 @@ func (s State) Leave(before State) State {
 		for _, local := range localNames(bodies[name]) {
 			locals[local] = true
 		}
+		delete(bodies, name) // It may have called itself.
 	}
 	var kept bytes.Buffer
 	keep := func(variables []byte, want bool) {
@@ -73,12 +90,21 @@ func (s State) Leave(before State) State {
 	return s
 }
 
+// parseMax bounds what is parsed, in bytes. A command may have forged the state, and
+// the parser's stack grows with the depth of what it reads: a program that is out
+// of stack ends.
+const parseMax = 64 << 10
+
 // localNames finds what a function declares for itself: by local, declare or
-// typeset, but for "declare -g".
+// typeset, but for "declare -g". Of a function that cannot be parsed nothing is
+// known, so nothing is local.
 func localNames(function string) (names []string) {
+	if len(function) > parseMax {
+		return nil
+	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(function), "")
 	if err != nil {
-		return nil // Bash wrote it. Nothing is known, so nothing is local.
+		return nil
 	}
 	syntax.Walk(file, func(node syntax.Node) bool {
 		clause, ok := node.(*syntax.DeclClause)
@@ -106,24 +132,24 @@ type declaration struct {
 	text []byte
 }
 
-// declarations takes the output of "declare -p" apart. What cannot be parsed is
-// one declaration without a name.
+// declared is how "declare -p" writes a variable: within its value, quotes are
+// double or $”, and a backslash in them is before what it quotes (bash's
+// sh_double_quote and ansic_quote).
+var declared = regexp.MustCompile(`^(?s:declare -\S+ (\w+)(?:=(?:[^"'\n]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)?\n)`)
+
+// declarations takes the output of "declare -p" apart. A line that is none is one
+// without a name.
 func declarations(script []byte) []declaration {
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(bytes.NewReader(script), "")
-	if err != nil {
-		return []declaration{{text: script}}
-	}
 	var all []declaration
-	for _, stmt := range file.Stmts {
-		d := declaration{text: append(slices.Clone(script[stmt.Pos().Offset():stmt.End().Offset()]), '\n')}
-		if clause, ok := stmt.Cmd.(*syntax.DeclClause); ok {
-			for _, arg := range clause.Args {
-				if arg.Name != nil {
-					d.name = arg.Name.Value
-				}
-			}
+	for len(script) > 0 {
+		var d declaration
+		if found := declared.FindSubmatch(script); found != nil {
+			d = declaration{name: string(found[1]), text: found[0]}
+		} else {
+			d.text, _, _ = bytes.Cut(script, []byte("\n"))
+			d.text = script[:min(len(d.text)+1, len(script))]
 		}
-		all = append(all, d)
+		all, script = append(all, d), script[len(d.text):]
 	}
 	return all
 }

@@ -10,6 +10,10 @@ import (
 	"github.com/limpet-sh/limpet/ipc"
 )
 
+// parseMax bounds the scripts that are parsed, in bytes. More would cost more than
+// it is worth, and the parser's stack grows with the depth of what it reads.
+const parseMax = 64 << 10
+
 // shape says how a script is put into its eval. The parser decides nothing
 // about what bash may run: it only tells which scripts gain by it.
 type shape struct {
@@ -34,8 +38,7 @@ type shape struct {
 // from inside: an open heredoc, or a backslash at the end, would swallow the
 // report.
 func (b *bash) shapeOf(script string) shape {
-	const longest = 64 << 10 // Parsing more would cost more than it is worth.
-	if len(script) > longest || strings.HasSuffix(script, `\`) {
+	if len(script) > parseMax || strings.HasSuffix(script, `\`) {
 		return shape{}
 	}
 	if strings.Contains(b.flags, "v") || setsVerbose.MatchString(script) {
@@ -99,6 +102,9 @@ func hasDemand(file *syntax.File) (found bool) {
 // commandNames returns the first words of the commands in the script, as far
 // as they stand there. It reports false if the script cannot be parsed.
 func commandNames(script string) (names []string, ok bool) {
+	if len(script) > parseMax {
+		return nil, false
+	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
 	if err != nil {
 		return nil, false
