@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 )
 
 // Transport starts processes somewhere. It is safe for concurrent use.
@@ -61,7 +62,9 @@ type Credential struct {
 // Conn is a running process, in a session of its own, without a controlling
 // terminal. Its methods are safe for concurrent use.
 type Conn interface {
-	// Write writes to the process' stdin.
+	// Write writes to the process' stdin. A process that leaves no room for it is
+	// waited for no longer than WritePatience: the error is then
+	// [os.ErrDeadlineExceeded], and part of it may have been written.
 	io.Writer
 
 	// Unread returns how much of what was written the process has not read;
@@ -96,6 +99,10 @@ type Conn interface {
 	// the Conn holds. It is safe to call twice.
 	Close() error
 }
+
+// WritePatience is how long [Conn.Write] waits for a process to read. It is no
+// matter of speed: a pipe takes 64 KiB that nobody reads (pipe(7)).
+const WritePatience = 2 * time.Second
 
 // Checker is a Conn that can say whether the process is still where it was
 // promised to be. A shell asks before each command.

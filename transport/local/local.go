@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/transport"
@@ -106,6 +107,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.stdin == nil {
 		return 0, fs.ErrClosed
 	}
+	_ = c.stdin.SetWriteDeadline(time.Now().Add(transport.WritePatience)) // A pipe of this machine has deadlines.
 	return c.stdin.Write(p)
 }
 
