@@ -3,6 +3,7 @@ package ipc
 import (
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,8 +56,12 @@ func (c *capture) move(path string) error {
 	return nil
 }
 
-// deleted reports that the file has no name any more.
-func deleted(f *os.File) bool {
+// changeTime returns when something was last made, deleted or renamed in the
+// directory, and whether it still has a name itself. No program can set that time.
+func changeTime(dir *os.File) (changed time.Time, linked bool) {
 	var st unix.Stat_t
-	return unix.Fstat(int(f.Fd()), &st) != nil || st.Nlink == 0
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return time.Time{}, false
+	}
+	return time.Unix(st.Ctim.Unix()), st.Nlink > 0
 }

@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/rundir"
 )
 
 // Prelude is what a persistent bash sources first.
@@ -23,7 +26,7 @@ var Prelude string
 //	status/record   bash's report; alone in its directory, so that nothing
 //	                else raises events there
 //	inner           PIPESTATUS, for commands that have a pipeline
-//	return          sets $? before a command
+//	return          a script that sets $? before a command
 //	state, exit     the shell's state, saved when idle and when bash exits
 //	oldpwd          OLDPWD while a request has a directory of its own
 //	out/            captures, one per stream and command
@@ -36,17 +39,22 @@ var Prelude string
 type Dir struct {
 	path   string
 	root   *os.Root // path; nothing in it leads out of it
+	self   *os.File // path
 	eval   pinned
 	record pinned
 	inner  pinned
 	pool   pool
 
-	evalSize int
-	buf      [recordMax]byte // of whoever reads a record
+	stateName string
+	intact    time.Time // when the directory last changed, if there was no damage then
+	unwatched bool      // the record has lost its name
+
+	buf [recordMax]byte // of whoever reads a record
 }
 
 // pinned is a file that limpet made and keeps open.
 type pinned struct {
+	name string // in the directory
 	path string
 	f    *os.File
 }
@@ -76,7 +84,7 @@ func (e *DiskError) Unwrap() error { return e.Err }
 // number of bytes that stay on disk at each end of a stream that goes on for
 // too long. The caller closes it. Errors are [*DiskError].
 func NewDir(path string, keep int64) (*Dir, error) {
-	d := &Dir{path: path, pool: pool{dir: "out", keep: keep}}
+	d := &Dir{path: path, stateName: stateName, pool: pool{dir: "out", keep: keep}}
 	if err := d.make(); err != nil {
 		d.Close()
 		return nil, &DiskError{Dir: path, Err: err}
@@ -96,33 +104,54 @@ func (d *Dir) make() error {
 	for _, file := range []struct {
 		p    *pinned
 		name string
-	}{{&d.eval, "eval"}, {&d.record, "status/record"}, {&d.inner, "inner"}} {
-		if file.p.f != nil && (file.p == &d.record || !deleted(file.p.f)) {
-			continue // Bash has the record open, under whatever name.
-		}
-		if file.p.f != nil {
-			_ = file.p.f.Close() // Deleted: nothing in it is wanted.
-		}
-		f, err := d.root.OpenFile(file.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
-		if errors.Is(err, fs.ErrExist) {
-			// Bash was quicker: its redirection made the file anew, and may
-			// have reported in it.
-			f, err = openRegular(d.root, file.name, os.O_RDWR)
-		}
-		if err != nil {
+	}{{&d.eval, evalName}, {&d.record, recordName}, {&d.inner, innerName}} {
+		if err := d.pin(file.p, file.name); err != nil {
 			return err
-		}
-		*file.p = pinned{filepath.Join(d.path, file.name), f}
-		if file.p == &d.eval {
-			d.evalSize = 0
 		}
 	}
 	// Bash writes these by name. It finds them there, whatever its umask is.
 	for _, name := range []string{stateName, exitName, oldDirName} {
-		if err := d.touch(name); err != nil {
+		if err := d.touch(name, ""); err != nil {
 			return err
 		}
 	}
+	return d.touch(returnName, returnScript)
+}
+
+// returnScript sets $? to its argument.
+const returnScript = "\\builtin return \"$1\"\n"
+
+// What is in the directory. See also state.go.
+const (
+	evalName   = "eval"
+	recordName = "status/record"
+	innerName  = "inner"
+	returnName = "return"
+)
+
+// pin makes a file that stays open, unless it is there.
+func (d *Dir) pin(p *pinned, name string) error {
+	if p.f != nil {
+		if p == &d.record {
+			d.unwatched = d.unwatched || same(d.root, p.name, p.f) != None
+			return nil // Bash has it open, under whatever name.
+		}
+		if same(d.root, p.name, p.f) == None {
+			return nil
+		}
+		_ = p.f.Close() // Nothing in it is wanted.
+		p.f = nil
+	}
+	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+	if errors.Is(err, fs.ErrExist) {
+		// Bash was quicker: its redirection made the file anew, and may
+		// have reported in it.
+		f, err = openRegular(d.root, name, os.O_RDWR)
+	}
+	if err != nil {
+		return err
+	}
+	*p = pinned{name, filepath.Join(d.path, name), f}
 	return nil
 }
 
@@ -135,15 +164,25 @@ func (d *Dir) openRoot() error {
 	if err != nil {
 		return err
 	}
+	d.closeRoot()
+	d.root, d.pool.root = root, root
+	d.self, err = root.Open(".")
+	return err
+}
+
+func (d *Dir) closeRoot() {
 	if d.root != nil {
 		_ = d.root.Close() // Nothing is written by it.
+		d.root = nil
 	}
-	d.root, d.pool.root = root, root
-	return nil
+	if d.self != nil {
+		_ = d.self.Close() // As above.
+		d.self = nil
+	}
 }
 
 // touch makes a file, unless there is something by that name.
-func (d *Dir) touch(name string) error {
+func (d *Dir) touch(name, text string) error {
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -151,7 +190,8 @@ func (d *Dir) touch(name string) error {
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 // openRegular opens a file that a command may have replaced: not through a
@@ -170,21 +210,20 @@ func openRegular(root *os.Root, name string, flag int) (*os.File, error) {
 }
 
 // StatusDir is the directory to watch.
-func (d *Dir) StatusDir() string { return filepath.Join(d.path, "status") }
+func (d *Dir) StatusDir() string { return filepath.Dir(d.record.path) }
 
-func (d *Dir) statusScript() string { return filepath.Join(d.path, "return") }
+func (d *Dir) statusScript() string { return filepath.Join(d.path, returnName) }
 
-// Deleted reports whether somebody deleted the directory, or a part of it.
-func (d *Dir) Deleted() bool { return deleted(d.eval.f) || deleted(d.inner.f) }
-
-// Renew makes the directory, or what was deleted of it, anew.
+// Renew makes the directory, or what was deleted of it, anew. The record raises no
+// events from then on if it was deleted: bash goes on writing to the file that it
+// has open.
 func (d *Dir) Renew() error {
 	d.pool.close() // Nobody finds these by name any more.
 	if err := os.MkdirAll(filepath.Dir(d.path), dirMode); err != nil {
 		return &DiskError{Dir: d.path, Err: err}
 	}
 	if err := d.make(); err != nil {
-		return &DiskError{Dir: d.path, Err: err}
+		return d.broken(err)
 	}
 	return nil
 }
@@ -198,11 +237,8 @@ func (d *Dir) Close() {
 		}
 	}
 	d.pool.close()
-	if d.root != nil {
-		_ = d.root.Close() // Nothing is written by it.
-		d.root = nil
-	}
-	_ = os.RemoveAll(d.path) // Best effort: what stays is swept when the program ends.
+	d.closeRoot()
+	_ = rundir.Remove(d.path) // Best effort: what stays is swept when the program ends.
 }
 
 // padMax bounds the empty lines that bash reads for nothing.
@@ -211,17 +247,21 @@ const padMax = 256
 // writeEval replaces the script that bash sources next. Bash has read the one
 // before to its end when it reported.
 func (d *Dir) writeEval(text string) error {
-	if over := d.evalSize - len(text); over > 0 && over <= padMax {
-		text += strings.Repeat("\n", over) // Cheaper than a system call that cuts.
+	size, err := d.eval.f.Seek(0, io.SeekEnd) // A command may have made it larger.
+	over := size - int64(len(text))
+	if over > 0 && over <= padMax {
+		text += strings.Repeat("\n", int(over)) // Cheaper than a system call that cuts.
+		over = 0
 	}
-	n, err := d.eval.f.WriteAt([]byte(text), 0)
-	if err == nil && n < d.evalSize {
-		err = d.eval.f.Truncate(int64(n))
+	if err == nil {
+		_, err = d.eval.f.WriteAt([]byte(text), 0)
+	}
+	if err == nil && over > 0 {
+		err = d.eval.f.Truncate(int64(len(text)))
 	}
 	if err != nil {
 		return &DiskError{Dir: d.path, Err: err}
 	}
-	d.evalSize = n
 	return nil
 }
 
@@ -246,14 +286,14 @@ type Run struct {
 func (d *Dir) Begin(c Call, merge bool) (run *Run, lines string, err error) {
 	run = &Run{d: d, call: c}
 	if run.Outputs, err = d.pool.outputs(merge); err != nil {
-		return nil, "", &DiskError{Dir: d.path, Err: err}
+		return nil, "", d.broken(err)
 	}
 	c.Stdout = run.stdout.path()
 	if !merge {
 		c.Stderr = run.stderr.path()
 	}
 	if c.Status != 0 {
-		if err := d.writeReturn(); err != nil {
+		if err := d.checkReturn(); err != nil {
 			run.Release()
 			return nil, "", err
 		}
@@ -266,18 +306,15 @@ func (d *Dir) Begin(c Call, merge bool) (run *Run, lines string, err error) {
 	return run, d.lines(c), nil
 }
 
-// writeReturn makes, once, the script that sets $?.
-func (d *Dir) writeReturn() error {
-	f, err := d.root.OpenFile("return", os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
-	if errors.Is(err, fs.ErrExist) {
+// checkReturn makes the script that sets $? anew if it has another size: bash would
+// end of one that is too large.
+func (d *Dir) checkReturn() error {
+	if st, err := d.root.Lstat(returnName); err == nil && st.Size() == int64(len(returnScript)) {
 		return nil
 	}
-	if err == nil {
-		_, err = f.WriteString("\\builtin return \"$1\"\n")
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
-		return &DiskError{Dir: d.path, Err: err}
+	_ = d.root.Remove(returnName) // It may be gone.
+	if err := d.touch(returnName, returnScript); err != nil {
+		return d.broken(err)
 	}
 	return nil
 }

@@ -142,7 +142,7 @@ func (p *pool) take() (*capture, error) {
 		last := len(p.free) - 1
 		c := p.free[last]
 		p.free = p.free[:last]
-		if !deleted(c.f) {
+		if same(c.root, c.name, c.f) == None {
 			return c, nil
 		}
 		c.drop()

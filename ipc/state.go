@@ -30,6 +30,13 @@ type State struct {
 	InFunction bool
 }
 
+// RenameState has the state saved under a name that nobody knows yet, in case that
+// something else is in the place of the state by now.
+func (d *Dir) RenameState() error {
+	d.stateName = NewID()
+	return d.touch(d.stateName, "")
+}
+
 // SaveLines are the lines that make bash save its state and report; back is
 // where it goes before, if that is not empty and still there.
 func (d *Dir) SaveLines(n Names, id, back string) string {
@@ -60,12 +67,12 @@ const (
 	oldDirName = "oldpwd"
 )
 
-func (d *Dir) statePath() string  { return filepath.Join(d.path, stateName) }
+func (d *Dir) statePath() string  { return filepath.Join(d.path, d.stateName) }
 func (d *Dir) exitPath() string   { return filepath.Join(d.path, exitName) }
 func (d *Dir) oldDirPath() string { return filepath.Join(d.path, oldDirName) }
 
 // Saved reads the state that was saved under id.
-func (d *Dir) Saved(id, seal string) (State, error) { return d.readState(stateName, id, seal) }
+func (d *Dir) Saved(id, seal string) (State, error) { return d.readState(d.stateName, id, seal) }
 
 // SavedAtExit reads what the exit trap saved.
 func (d *Dir) SavedAtExit(seal string) (State, error) { return d.readState(exitName, seal, seal) }
@@ -75,7 +82,7 @@ func (d *Dir) readState(name, id, seal string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	part := bytes.Split(b, []byte{0})
+	part := bytes.SplitN(b, []byte{0}, parts+1) // One more is enough to see that it is wrong.
 	if len(part) != parts || string(part[partSeal]) != id {
 		return State{}, fmt.Errorf("ipc: the state in %q was not saved whole", name)
 	}

@@ -49,16 +49,12 @@ var sessionProbes = []probe{
 	attack("the last state becomes a link to a secret", `ln -s $OUT/secret $S/x; mv $S/x $S/exit`, readsSecret("exit")),
 	attack("the last state becomes a pipe", `mkfifo $S/x; mv $S/x $S/exit`, is("exit", fs.ModeNamedPipe)),
 	attack("the last directory becomes a pipe, and is made anew", `mkfifo $S/x; mv $S/x $S/oldpwd; [[ $CONTROL ]] || rm $S/inner`, is("oldpwd", fs.ModeNamedPipe)),
-	attack("the script that sets the status is a link to nowhere", `ln -s $OUT/new $S/return; false`, writes("return")),
-	attack("the script that sets the status is a pipe", `mkfifo $S/return; false`, is("return", fs.ModeNamedPipe)),
+	attack("the script that sets the status is a link to nowhere", `ln -s $OUT/new $S/x; mv $S/x $S/return; false`, writes("return")),
+	attack("the script that sets the status is a pipe", `mkfifo $S/x; mv $S/x $S/return; false`, is("return", fs.ModeNamedPipe)),
 	attack("the outputs' directory becomes a link", `mv $S/out $S/x; ln -s $OUT $S/out; sleep 600 &`, writes("out/new")),
-	attack("the report's directory becomes a link", `mv $S/status $S/x; ln -s $OUT $S/status; [[ $CONTROL ]] || rm $S/inner`, writes("status/record")),
-	attack("the report's directory is deleted", `rm -rf $S/status`, gone("status")),
-	attack("everything is deleted", `rm -rf $S/*`, func(w *world, s string) bool {
-		now, err := w.eval.Stat()
-		require.NoError(w, err)
-		return now.Sys().(*syscall.Stat_t).Nlink == 0
-	}),
+	attack("the report's directory becomes a link", `ln -s $OUT $S/x; $TOOL exchange $S/x $S/status; [[ $CONTROL ]] || rm $S/inner`, writes("status/record")),
+	attack("the report's directory is deleted", `rm -rf $S/status`, func(w *world, _ string) bool { return unlinked(w, w.record) }),
+	attack("everything is deleted", `rm -rf $S/*`, func(w *world, _ string) bool { return unlinked(w, w.eval) }),
 	attack("nothing may be read", `chmod 000 $S/out/* $S/status/* $S/* $S`, func(w *world, s string) bool {
 		info, err := os.Stat(s)
 		return err == nil && info.Mode().Perm() == 0
@@ -101,10 +97,12 @@ func each(dir, makes string) string {
 func attack(name, script string, naive func(w *world, s string) bool) probe {
 	return probe{name: name, own: true, setup: unsaved, try: func(w *world) bool {
 		s := w.session()
-		eval, err := os.Open(filepath.Join(s, "eval"))
-		require.NoError(w, err)
-		defer eval.Close() //nolint:errcheck // Read only.
-		w.eval = eval
+		for name, f := range map[string]**os.File{"eval": &w.eval, "status/record": &w.record} {
+			var err error
+			*f, err = os.Open(filepath.Join(s, name))
+			require.NoError(w, err)
+			w.Cleanup(func() { _ = (*f).Close() }) // Read only.
+		}
 		if w.control {
 			w.do(finds + script + "\nsleep 600 &") // Whose outputs are open, limpet leaves alone.
 			return w.ruined(naive(w, s))
@@ -213,6 +211,13 @@ func is(names string, mode fs.FileMode) func(*world, string) bool {
 			return err == nil && info.Mode()&mode != 0
 		})
 	}
+}
+
+// unlinked believes that what it has open is what others find by that name.
+func unlinked(w *world, f *os.File) bool {
+	now, err := f.Stat()
+	require.NoError(w, err)
+	return now.Sys().(*syscall.Stat_t).Nlink == 0
 }
 
 // larger reads to the end.

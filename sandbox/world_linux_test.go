@@ -56,6 +56,7 @@ type world struct {
 	victimDied func() bool
 	restless   bool     // something may live on without a program
 	eval       *os.File // the session's script, as it was before the probe
+	record     *os.File // and its report
 }
 
 func newWorld(t *testing.T, who role, control bool) *world {

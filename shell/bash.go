@@ -208,7 +208,7 @@ func (b *bash) exchange(ctx context.Context, id, lines string) (ipc.Record, erro
 		<-b.conn.Done()
 		return ipc.Record{}, errEnded
 	}
-	poll := b.newPoll()
+	poll := b.newPoll(doubt)
 	defer poll.stop()
 	for {
 		if rec, ok := b.files.Record(id); ok {
@@ -231,12 +231,15 @@ func (b *bash) exchange(ctx context.Context, id, lines string) (ipc.Record, erro
 
 var errEnded = errors.New("it ended")
 
-// send writes lines to bash's stdin. It fails when bash has ended.
+// send writes lines to bash's stdin. It fails when bash has ended, or had to be.
 func (b *bash) send(lines string) error {
 	if debug {
 		fmt.Fprintf(os.Stderr, "limpet %d < %s\n", b.id.PID, strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n         < "))
 	}
 	_, err := b.conn.Write([]byte(lines))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		b.giveUp("did not read its input, which somebody has filled")
+	}
 	return err
 }
 
@@ -248,20 +251,26 @@ func (b *bash) events() <-chan struct{} {
 	return b.watch.C
 }
 
-// poll is a ticker where there are no events, and nothing where there are.
+// poll says when to look for a record without an event.
 type poll struct {
 	c     <-chan time.Time
 	timer *time.Timer
 	every time.Duration
 }
 
-func (b *bash) newPoll() poll {
-	every := b.opts.Poll
-	if every == 0 {
-		if b.watch.Err == nil {
-			return poll{}
-		}
+// doubt is how often to look where there are events. They are the kernel's promise,
+// and a command may have deleted the directory that they are about.
+const doubt = 50 * time.Millisecond
+
+// newPoll returns a poll; with events it is for the given time, 0 is never.
+func (b *bash) newPoll(every time.Duration) poll {
+	switch {
+	case b.opts.Poll > 0:
+		every = b.opts.Poll
+	case b.watch.Err != nil:
 		every = ipc.PollInterval
+	case every == 0:
+		return poll{}
 	}
 	timer := time.NewTimer(every)
 	return poll{timer.C, timer, every}

@@ -158,6 +158,10 @@ func (b *bash) restore(ctx context.Context, state ipc.State) error {
 
 // existing returns the directory, or the nearest above it that is there.
 func existing(dir string) string {
+	const longest = 4096 // PATH_MAX: no path that is longer can be opened. PWD may be made up.
+	if len(dir) >= longest {
+		return "/"
+	}
 	for transport.CheckDir(dir) != nil {
 		dir = filepath.Dir(dir) // "/" is always there.
 	}
@@ -167,10 +171,14 @@ func existing(dir string) string {
 var errDeleted = errors.New("the runtime directory was deleted")
 
 // renewFiles makes the session's files anew if somebody deleted them. The
-// record is polled for from then on, until there is a new bash.
+// record is polled for from then on, until there is a new bash. If there is
+// something else in their place, the error is [ipc.ErrReplaced].
 func (b *bash) renewFiles() error {
-	if !b.files.Deleted() {
+	switch b.files.Damage() {
+	case ipc.None:
 		return nil
+	case ipc.Replaced:
+		return ipc.ErrReplaced
 	}
 	// The lock first: a directory without one is swept by other programs.
 	err := b.shell.program.Ensure()

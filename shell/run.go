@@ -23,12 +23,12 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	started := time.Now()
 	nothing := command.Result{ExitCode: command.CodeUnknown, Started: started}
 	if err := b.renewFiles(); err != nil {
-		return nothing, err
+		return nothing, b.withoutFiles(ctx, err)
 	}
 	b.saveFirst(ctx, req.Script)
 	r, lines, err := b.render(req, started)
 	if err != nil {
-		return nothing, err
+		return nothing, b.withoutFiles(ctx, err)
 	}
 	if ctx.Err() != nil { // It may have ended while a bash was started, say.
 		b.drop(r)
@@ -81,6 +81,18 @@ func (b *bash) couldNotRead() bool {
 		}
 	}
 	return false
+}
+
+// withoutFiles ends bash if its files are beyond repair: the next one has its own.
+func (b *bash) withoutFiles(ctx context.Context, err error) error {
+	if !errors.Is(err, ipc.ErrReplaced) {
+		return err
+	}
+	if b.saved.commands != b.commands && b.files.RenameState() == nil {
+		b.saveNow(ctx, "") // Back is not needed: the state's directory is known here.
+	}
+	b.giveUp("could not be spoken to (" + ipc.ErrReplaced.Error() + ")")
+	return errNotRun
 }
 
 // refusal reports whether the text is why bash could not open a file.
@@ -208,7 +220,7 @@ func (b *bash) wait(ctx context.Context, r *running) ending {
 	}
 	tick := time.NewTimer(r.limits.Next(firstTick, 0))
 	defer tick.Stop()
-	poll := b.newPoll()
+	poll := b.newPoll(0) // The tick looks, too.
 	defer poll.stop()
 	mute := muteness{b: b}
 	for {

@@ -102,14 +102,18 @@ func (b *bash) save(ctx context.Context) {
 	if b.saved.have && b.saved.commands == b.commands {
 		return
 	}
-	if b.renewFiles() != nil {
-		return
+	if b.renewFiles() == nil {
+		b.saveNow(ctx, b.back)
 	}
+}
+
+// saveNow saves the state, of bash in the directory back if that is not empty.
+func (b *bash) saveNow(ctx context.Context, back string) {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
 	began := time.Now()
 	id := ipc.NewID()
-	rec, err := b.exchange(ctx, id, b.files.SaveLines(b.names, id, b.back))
+	rec, err := b.exchange(ctx, id, b.files.SaveLines(b.names, id, back))
 	if err != nil {
 		b.opts.Logger.Warn("limpet: the shell's state was not saved", "err", err)
 		return
@@ -119,7 +123,7 @@ func (b *bash) save(ctx context.Context) {
 		b.opts.Logger.Warn("limpet: the shell's state was not saved", "err", err)
 		return
 	}
-	if b.back != "" && sameDir(rec.Dir, b.back) {
+	if back != "" && sameDir(rec.Dir, back) {
 		b.pwd, b.back = b.back, ""
 	}
 	state.Dir = b.dir()

@@ -84,7 +84,7 @@ func (t *target) Back(wait time.Duration) (back, dead bool) {
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	poll := t.b.newPoll()
+	poll := t.b.newPoll(doubt)
 	defer poll.stop()
 	for {
 		if _, ok := t.r.reported(); ok {

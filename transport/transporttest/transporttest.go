@@ -57,6 +57,7 @@ var promises = []promise{
 	{number: 16, name: "StatePersists", check: statePersists, polled: true},
 	{number: 17, name: "ExitIsItsStatusAndKeepsTheState", check: exitKeepsState, polled: true},
 	{number: 18, name: "OptionsAndFunctionsCannotBreakTheProtocol", check: hostileOptions},
+	{number: 18, name: "DamageToTheSessionsFilesIsMended", check: hostileFiles},
 	{number: 19, name: "KilledBashComesBack", check: killedBash, polled: true},
 	{number: 19, name: "BashKilledWhileBusyComesBack", check: killedWhenBusy},
 	{number: 20, name: "DeletedDirectoryDoesNotBrickTheSession", check: deletedDir},

@@ -1,0 +1,102 @@
+package ipc
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Damage is what was done to a [Dir] from outside: by a command, by somebody who
+// tidies up. The zero value is none.
+type Damage int
+
+// The kinds of damage, from the lightest on.
+const (
+	None     Damage = iota
+	Missing         // something was deleted, or the whole directory: Renew makes it anew
+	Replaced        // something else is in its place; what bash does by that name is not limpet's any more
+)
+
+// ErrReplaced is in errors about files of the session in whose place there is
+// something else. Only another Dir helps.
+var ErrReplaced = errors.New("a command put something else in the place of the session's files")
+
+// settled is how old a change of the directory must be to be told from the next
+// one: the kernel cuts times to its tick, which is 10 ms at most.
+const settled = 20 * time.Millisecond
+
+// Damage looks for damage by name. It costs one system call as long as nothing
+// was made, deleted or renamed in the directory. What is written into the files
+// themselves is not seen.
+func (d *Dir) Damage() Damage {
+	changed, linked := changeTime(d.self)
+	if linked && !changed.IsZero() && changed.Equal(d.intact) {
+		return None
+	}
+	worst := d.damage()
+	if worst == None && time.Since(changed) > settled {
+		d.intact = changed
+	}
+	return worst
+}
+
+func (d *Dir) damage() Damage {
+	if at, err := os.Lstat(d.path); err != nil || !sameAs(d.self, at) {
+		return Missing // Moved away. A symlink in its place is not of a sandbox's making.
+	}
+	worst := d.present(d.pool.dir, fs.FileMode.IsDir)
+	for _, name := range []string{stateName, exitName, oldDirName, returnName} {
+		worst = max(worst, d.present(name, fs.FileMode.IsRegular))
+	}
+	for _, p := range []*pinned{&d.eval, &d.inner} {
+		worst = max(worst, same(d.root, p.name, p.f))
+	}
+	if !d.unwatched && same(d.root, d.record.name, d.record.f) != None {
+		return max(worst, Missing) // Bash has it open. Only its events are lost.
+	}
+	return worst
+}
+
+// present looks for what need not be what limpet made: it has no content that
+// counts.
+func (d *Dir) present(name string, right func(fs.FileMode) bool) Damage {
+	switch st, err := d.root.Lstat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+		return Missing
+	case err != nil || !right(st.Mode()):
+		return Replaced
+	}
+	return None
+}
+
+// same looks for the very file that limpet has open.
+func same(root *os.Root, name string, f *os.File) Damage {
+	switch st, err := root.Lstat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+		return Missing
+	case err != nil || !sameAs(f, st):
+		return Replaced
+	}
+	return None
+}
+
+func sameAs(f *os.File, st fs.FileInfo) bool {
+	ours, err := f.Stat()
+	return err == nil && os.SameFile(ours, st)
+}
+
+// broken is the error for a directory in which something cannot be made. Unless it
+// is the disk's or the program's limits, somebody has been there.
+func (d *Dir) broken(err error) error {
+	for _, limit := range []syscall.Errno{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+	} {
+		if errors.Is(err, limit) {
+			return &DiskError{Dir: d.path, Err: err}
+		}
+	}
+	return &DiskError{Dir: d.path, Err: fmt.Errorf("%w: %w", ErrReplaced, err)}
+}
