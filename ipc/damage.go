@@ -16,7 +16,7 @@ type Damage int
 // The kinds of damage, from the lightest on.
 const (
 	None     Damage = iota
-	Missing         // something was deleted, or the whole directory: Renew makes it anew
+	Missing         // something was deleted, or the directory moved or closed: Renew mends that
 	Replaced        // something else is in its place; what bash does by that name is not limpet's any more
 )
 
@@ -44,8 +44,8 @@ func (d *Dir) Damage() Damage {
 }
 
 func (d *Dir) damage() Damage {
-	if at, err := os.Lstat(d.path); err != nil || !sameAs(d.self, at) {
-		return Missing // Moved away. A symlink in its place is not of a sandbox's making.
+	if at, err := os.Lstat(d.path); err != nil || !sameAs(d.self, at) || at.Mode().Perm() != dirMode {
+		return Missing // Moved away, say. A symlink in its place is not of a sandbox's making.
 	}
 	worst := d.present(d.pool.dir, fs.FileMode.IsDir)
 	for _, name := range []string{stateName, exitName, oldDirName, returnName} {

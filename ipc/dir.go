@@ -160,6 +160,9 @@ func (d *Dir) openRoot() error {
 	if err := os.Mkdir(d.path, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	if d.self != nil {
+		_ = d.self.Chmod(dirMode) // It may be another one by now.
+	}
 	root, err := os.OpenRoot(d.path)
 	if err != nil {
 		return err

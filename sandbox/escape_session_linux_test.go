@@ -51,7 +51,7 @@ var sessionProbes = []probe{
 	attack("the last directory becomes a pipe, and is made anew", `mkfifo $S/x; mv $S/x $S/oldpwd; [[ $CONTROL ]] || rm $S/inner`, is("oldpwd", fs.ModeNamedPipe)),
 	attack("the script that sets the status is a link to nowhere", `ln -s $OUT/new $S/x; mv $S/x $S/return; false`, writes("return")),
 	attack("the script that sets the status is a pipe", `mkfifo $S/x; mv $S/x $S/return; false`, is("return", fs.ModeNamedPipe)),
-	attack("the outputs' directory becomes a link", `mv $S/out $S/x; ln -s $OUT $S/out; sleep 600 &`, writes("out/new")),
+	attack("the outputs' directory becomes a link", `ln -s $OUT $S/x; $TOOL exchange $S/x $S/out; sleep 600 &`, writes("out/new")),
 	attack("the report's directory becomes a link", `ln -s $OUT $S/x; $TOOL exchange $S/x $S/status; [[ $CONTROL ]] || rm $S/inner`, writes("status/record")),
 	attack("the report's directory is deleted", `rm -rf $S/status`, func(w *world, _ string) bool { return unlinked(w, w.record) }),
 	attack("everything is deleted", `rm -rf $S/*`, func(w *world, _ string) bool { return unlinked(w, w.eval) }),
@@ -73,14 +73,8 @@ var sessionProbes = []probe{
 		defer dir.Close() //nolint:errcheck // Read only.
 		return descends(int(dir.Fd()), 5000)
 	})),
-	attack("it is moved away", `mv $S $S.x`, func(w *world, s string) bool {
-		_, err := os.Stat(s)
-		return os.IsNotExist(err)
-	}),
-	attack("what it is in is moved away", `mv ${S%/*} ${S%/*/*}/x; mv ${S%/*/*} ${S%/*/*/*}/y`, func(w *world, s string) bool {
-		_, err := os.Stat(s)
-		return os.IsNotExist(err)
-	}),
+	attack("it is moved away", `mv $S $S.x`, movedAway),
+	attack("what it is in is moved away", `mv ${S%/*} ${S%/*/*}/x; mv ${S%/*/*} ${S%/*/*/*}/y`, movedAway),
 }
 
 // directory makes one of a file, at once: the program makes anew what is gone.
@@ -218,6 +212,14 @@ func unlinked(w *world, f *os.File) bool {
 	now, err := f.Stat()
 	require.NoError(w, err)
 	return now.Sys().(*syscall.Stat_t).Nlink == 0
+}
+
+// movedAway believes that what it has open is still there.
+func movedAway(w *world, s string) bool {
+	ours, err := w.eval.Stat()
+	require.NoError(w, err)
+	now, err := os.Stat(filepath.Join(s, "eval"))
+	return err != nil || !os.SameFile(ours, now)
 }
 
 // larger reads to the end.

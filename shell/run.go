@@ -45,7 +45,7 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	}
 	r.end = b.wait(ctx, r)
 	if r.end.died && r.end.cause == nil && b.conn.Unread() >= len(lines) ||
-		r.end.reported && r.end.record.Status == 1 && b.couldNotRead() {
+		r.end.reported && r.end.record.Status == 1 && b.couldNotRead(ctx) {
 		b.drop(r)
 		return nothing, errNotRun
 	}
@@ -65,9 +65,9 @@ func (b *bash) drop(r *running) {
 var errNotRun = errors.New("could not read the command")
 
 // couldNotRead reports whether bash itself, rather than the command, complains
-// that one of the session's files cannot be opened, and ends bash if so. What
+// that one of the session's files cannot be opened, and replaces bash if so. What
 // traces (set -x) and ERR traps print may name the files, too.
-func (b *bash) couldNotRead() bool {
+func (b *bash) couldNotRead(ctx context.Context) bool {
 	_, stderr := b.conn.Said()
 	for line := range strings.Lines(string(stderr)) {
 		at := strings.LastIndex(line, b.files.Path())
@@ -76,23 +76,36 @@ func (b *bash) couldNotRead() bool {
 		}
 		name, why, found := strings.Cut(line[at:], ": ")
 		if found && !strings.ContainsAny(name, " '") && refusal(strings.TrimSpace(why)) {
-			b.giveUp(errNotRun.Error() + ": " + said([]byte(line)))
+			b.retire(ctx, errNotRun.Error()+": "+said([]byte(line)))
 			return true
 		}
 	}
 	return false
 }
 
-// withoutFiles ends bash if its files are beyond repair: the next one has its own.
+// withoutFiles retires bash if its files are beyond repair: the next one has its own.
 func (b *bash) withoutFiles(ctx context.Context, err error) error {
 	if !errors.Is(err, ipc.ErrReplaced) {
 		return err
 	}
+	b.retire(ctx, "could not be spoken to ("+ipc.ErrReplaced.Error()+")")
+	return errNotRun
+}
+
+// retire ends a bash that is well, but cannot go on with its files. It may be able to
+// write its state in another one.
+func (b *bash) retire(ctx context.Context, why string) {
 	if b.saved.commands != b.commands && b.files.RenameState() == nil {
 		b.saveNow(ctx, "") // Back is not needed: the state's directory is known here.
 	}
-	b.giveUp("could not be spoken to (" + ipc.ErrReplaced.Error() + ")")
-	return errNotRun
+	b.giveUp(why)
+}
+
+// giveUp ends a bash that is of no more use.
+func (b *bash) giveUp(failure string) {
+	b.failure = failure
+	_ = b.conn.Signal(syscall.SIGKILL) // Done is what is waited for.
+	<-b.conn.Done()
 }
 
 // refusal reports whether the text is why bash could not open a file.
@@ -106,13 +119,6 @@ func refusal(why string) bool {
 		}
 	}
 	return strings.HasPrefix(why, "restricted") || strings.HasPrefix(why, "cannot make pipe") || strings.HasPrefix(why, "cannot duplicate fd")
-}
-
-// giveUp ends a bash that is of no more use.
-func (b *bash) giveUp(failure string) {
-	b.failure = failure
-	_ = b.conn.Signal(syscall.SIGKILL) // Done is what is waited for.
-	<-b.conn.Done()
 }
 
 // running is a command that was rendered.

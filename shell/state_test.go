@@ -122,7 +122,7 @@ func killAndWait(t *testing.T, pid int) {
 
 func TestADeadShellSaysWhatWasLost(t *testing.T) {
 	sh := start(t, nil)
-	run(t, sh, "sleep 1000 & disown; exec 9</dev/null")
+	run(t, sh, "sleep 1000 & disown; until [[ /proc/$!/exe -ef $(type -P sleep) ]]; do :; done; exec 9</dev/null")
 	res, err := sh.Run(testenv.Context(t), "y=unsaved; kill -9 $$")
 	require.Error(t, err)
 	require.NotNil(t, res.Restart)
