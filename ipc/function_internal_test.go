@@ -53,15 +53,15 @@ func TestAForgedStateIsReadInLittleTime(t *testing.T) {
 		}
 		return []byte(b.String())
 	}
-	deep := func(opened string) []byte { return []byte("f () \n" + strings.Repeat(opened, 1<<18)) }
+	deep := func(opened string) []byte { return []byte("f () \n" + strings.Repeat(opened, 1<<17)) }
 	for name, forged := range map[string]State{
-		"functions that call each other": {part: [parts][]byte{partFunctions: list(20_000, "fN () \n{ \n    fN+1; trap\n}\n")}},
-		"a function of many lines":       {part: [parts][]byte{partFunction: []byte("f"), partFunctions: slices.Concat([]byte("f () \n"), list(200_000, "    :\n"))}},
+		"functions that call each other": {part: [parts][]byte{partFunctions: list(10_000, "fN () \n{ \n    fN+1; trap\n}\n")}},
+		"a function of many lines":       {part: [parts][]byte{partFunction: []byte("f"), partFunctions: slices.Concat([]byte("f () \n"), list(100_000, "    :\n"))}},
 		"a function that nests":          {part: [parts][]byte{partFunction: []byte("f"), partFunctions: deep("{ ")}},
 		"expansions that nest":           {part: [parts][]byte{partFunction: []byte("f"), partFunctions: deep("$(")}},
-		"a call that nests":              {part: [parts][]byte{partFunction: []byte(strings.Repeat("f ", 1<<18)), partFunctions: []byte("f () \n{ \n" + strings.Repeat("local a;", 1<<12) + "}\n")}},
-		"many variables":                 {part: [parts][]byte{partVariables: list(40_000, "declare -- vN=\"x\"\n")}},
-		"a variable that nests":          {part: [parts][]byte{partVariables: []byte("declare -- v=" + strings.Repeat("$(", 1<<18))}},
+		"a call that nests":              {part: [parts][]byte{partFunction: []byte(strings.Repeat("f ", 1<<17)), partFunctions: []byte("f () \n{ \n" + strings.Repeat("local a;", 1<<12) + "}\n")}},
+		"many variables":                 {part: [parts][]byte{partVariables: list(20_000, "declare -- vN=\"x\"\n")}},
+		"a variable that nests":          {part: [parts][]byte{partVariables: []byte("declare -- v=" + strings.Repeat("$(", 1<<17))}},
 		"a quote that is open":           {part: [parts][]byte{partVariables: []byte(strings.Repeat("declare -- v=\"\n", 1<<16))}},
 	} {
 		t.Run(name, func(t *testing.T) {
