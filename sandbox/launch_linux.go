@@ -163,13 +163,9 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 	threads.hold()
 	c := &conn{drift: l.policy.Drift, watch: l.watch}
 	var err error
-	threads.do(func() {
-		closeOnExec()
-		c.Conn, err = local.Transport{}.Start(ctx, spec)
-	})
-	if err != nil {
+	if c.Conn, err = l.fork(ctx, spec); err != nil {
 		threads.release()
-		return nil, explain("", err)
+		return nil, err
 	}
 	for _, f := range l.files {
 		_ = f.Close() // Bwrap has its own; its end of the pipe must be the only one.
@@ -184,6 +180,32 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 	// Bwrap writes once more, at its end: nobody there to read would be SIGPIPE.
 	c.status, l.status = l.status, nil
 	return c, nil
+}
+
+// fork starts bwrap on the thread that is there for it.
+func (l *launching) fork(ctx context.Context, spec transport.Spec) (bwrap transport.Conn, err error) {
+	start := func() {
+		closeOnExec()
+		bwrap, err = local.Transport{}.Start(ctx, spec)
+	}
+	var failed error
+	threads.do(func() {
+		if l.policy.user().UID == 0 { // Whose the devices are.
+			failed = withReadOnlyDevices(start)
+		} else {
+			start()
+		}
+	})
+	if err != nil {
+		return nil, explain("", err)
+	}
+	if failed != nil {
+		if bwrap != nil {
+			_ = bwrap.Close() // It is of no use.
+		}
+		return nil, &Error{Code: ErrMount, Detail: "preparing the sandbox: " + failed.Error()}
+	}
+	return bwrap, nil
 }
 
 // await waits until the process is there, and learns its pid.
@@ -272,35 +294,4 @@ func readBack(f *os.File) []byte {
 	b := make([]byte, most)
 	n, _ := r.ReadAt(b, 0) // What can be read is what there is.
 	return b[:n]
-}
-
-// limit sets the limits of a sandbox that waits for it, and lets it go on.
-func (l *launching) limit(c *conn) error {
-	if l.block == nil {
-		return nil
-	}
-	if c.cgroup != nil {
-		if err := c.cgroup.add(c.init.PID); err != nil {
-			return noCgroup(err)
-		}
-	}
-	for _, one := range []struct {
-		resource int
-		value    uint64
-	}{
-		{unix.RLIMIT_NPROC, l.policy.Limits.NProc}, {unix.RLIMIT_NOFILE, l.policy.Limits.NoFile}, {unix.RLIMIT_FSIZE, l.policy.Limits.FileSize},
-		{unix.RLIMIT_AS, l.policy.Limits.AddressSpace}, {unix.RLIMIT_CPU, l.policy.Limits.CPU},
-	} {
-		if one.value == 0 {
-			continue
-		}
-		rlimit := unix.Rlimit{Cur: one.value, Max: one.value}
-		if err := unix.Prlimit(c.init.PID, one.resource, &rlimit, nil); err != nil {
-			return &Error{Code: ErrLimits, Detail: fmt.Sprintf("a limit of %d cannot be set: %v", one.value, err)}
-		}
-	}
-	if _, err := l.block.Write([]byte{0}); err != nil {
-		return &Error{Code: ErrLimits, Detail: "the sandbox did not wait for its limits: " + err.Error()}
-	}
-	return nil
 }

@@ -1,0 +1,64 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// deviceNames are the devices that bwrap shows in a new /dev (bwrap(1), --dev).
+var deviceNames = []string{"null", "zero", "full", "random", "urandom", "tty"}
+
+// withReadOnlyDevices runs start on this thread, with the devices of the host in a
+// mount namespace of the thread's own in which they are read-only: bwrap binds
+// them as it finds them. They can be read and written all the same, but root in the
+// sandbox, to whom they belong, cannot change their mode and times. Bwrap itself
+// can make a device read-only only together with nodev, after which it is none.
+//
+// The thread must be one that is not used for anything else: from then on it has a
+// root and a current directory of its own (unshare(2), CLONE_NEWNS).
+func withReadOnlyDevices(start func()) (err error) {
+	host, err := os.Open("/proc/self/ns/mnt") // That of the program's first thread.
+	if err != nil {
+		return err
+	}
+	defer host.Close() // Read only.
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("a mount namespace for read-only devices: %w", err)
+	}
+	defer func() {
+		if back := unix.Setns(int(host.Fd()), unix.CLONE_NEWNS); back != nil {
+			err = errors.Join(err, fmt.Errorf("leaving the mount namespace: %w", back))
+		}
+	}()
+	// What the host mounts comes in, nothing goes out.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("a mount namespace for read-only devices: %w", err)
+	}
+	for _, name := range deviceNames {
+		path := filepath.Join("/dev", name)
+		if err := readOnly(path); err != nil && !errors.Is(err, unix.ENOENT) { // Bwrap says what it misses.
+			return fmt.Errorf("%s cannot be made read-only: %w", path, err)
+		}
+	}
+	start()
+	return nil
+}
+
+// readOnly binds a file over itself.
+func readOnly(path string) error {
+	if err := unix.Mount(path, path, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return err
+	}
+	// In a user namespace these may not be taken away. They are the same bits in both
+	// calls.
+	const kept = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	return unix.Mount("", path, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|uintptr(fs.Flags)&kept, "")
+}
