@@ -155,8 +155,8 @@ func (l *looker) list(dir *os.File, path string, depth int) error {
 				return err
 			}
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
+		if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) {
+			return nil // A directory that is deleted has nothing in it, and never will.
 		}
 		if err != nil {
 			return l.failed(path, err)

@@ -97,6 +97,15 @@ func TestScanIsBounded(t *testing.T) {
 	assert.ErrorContains(t, err, "files to look at in "+w)
 }
 
+func TestScanPassesOverADirectoryThatIsDeletedMeanwhile(t *testing.T) {
+	w := filepath.Join(tree(t, "home/w/gone/"), "home/w")
+	dir, err := os.Open(filepath.Join(w, "gone"))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(w, "gone")))
+	l := looker{scan: scan{root: w}, left: scanEntries}
+	assert.NoError(t, l.list(dir, filepath.Join(w, "gone"), 2))
+}
+
 // What cannot be looked into now could be by the sandbox, which owns it.
 func TestScanRefusesWhatItCannotRead(t *testing.T) {
 	if os.Geteuid() == 0 {
