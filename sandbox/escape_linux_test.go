@@ -1,5 +1,3 @@
-//go:build escape
-
 package sandbox_test
 
 import (
@@ -148,7 +146,7 @@ func judge(t *testing.T, e *exemption, bites func(control bool) (how string, bit
 	how, bit := bites(true)
 	switch {
 	case !bit && e != nil:
-		skip(t, e.why)
+		t.Log("it bites nowhere: ", e.why)
 	case !bit:
 		require.FailNow(t, "the control does not bite", how)
 	case e != nil && !e.varies:

@@ -1,4 +1,4 @@
-//go:build !linux || !escape
+//go:build !linux
 
 package sandbox_test
 

@@ -1,5 +1,3 @@
-//go:build escape
-
 package sandbox_test
 
 import (
