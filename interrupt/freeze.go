@@ -1,6 +1,7 @@
 package interrupt
 
 import (
+	"errors"
 	"slices"
 	"syscall"
 	"time"
@@ -58,14 +59,22 @@ func (s *stopping) thaw() {
 
 // pin stops a shell, and what it waits for, at a moment when that is alive and
 // the shell waits. It returns those children: none if the shell computes.
-// Background jobs are left alone.
+// Background jobs are left alone. A shell that stood still before stays so.
 func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(proc.Stat) bool) (awaited []proc.Stat) {
+	if proc.State(shell) == 'T' {
+		awaited, _ = s.pauseChildren(shell, counts)
+		return awaited
+	}
 	childless, elsewhere, began := 0, 0, proc.Ran(shell)
 	for {
-		// The children first: the shell does not get past one that stands still.
-		early, _ := s.pauseChildren(shell, counts)
-		if awaited = append(awaited, early...); len(awaited) > 0 {
-			s.settle(shell, computes)
+		// The children first: the shell does not get past one that stands still,
+		// unless it has job control (set -m), by which it goes on after one.
+		jobs := controlsJobs(shell, counts)
+		if !jobs {
+			early, _ := s.pauseChildren(shell, counts)
+			if awaited = append(awaited, early...); len(awaited) > 0 {
+				s.settle(shell, computes)
+			}
 		}
 		asleep := proc.State(shell) == 'S'
 		signal(syscall.SIGSTOP)
@@ -87,8 +96,32 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 		if len(awaited) > 0 && waits || childless == alone || elsewhere == alone || proc.Ran(shell)-began > computes || s.late() {
 			return awaited
 		}
-		signal(syscall.SIGCONT) // Those that it will wait for stay as they are.
+		if jobs {
+			s.unpause(awaited)
+			awaited = nil
+		}
+		signal(syscall.SIGCONT) // Those that it will wait for stay as they are, as a rule.
 		s.settle(shell, instant)
+	}
+}
+
+// controlsJobs reports whether a shell has children in process groups of their own.
+func controlsJobs(shell proc.ID, counts func(proc.Stat) bool) bool {
+	st, err := proc.Read(shell.PID)
+	return err == nil && slices.ContainsFunc(proc.Children(shell.PID), func(kid proc.Stat) bool {
+		return counts(kid) && kid.PGRP != st.PGRP && !kid.Zombie()
+	})
+}
+
+// unpause lets processes go on that were paused, as if nothing had been.
+func (s *stopping) unpause(list []proc.Stat) {
+	for _, m := range list {
+		at := slices.Index(s.paused, m.ID())
+		if at < 0 || s.stood[m.ID()] {
+			continue
+		}
+		s.paused = slices.Delete(s.paused, at, at+1)
+		_ = proc.Signal(m.ID(), syscall.SIGCONT) // It may be gone: then so be it.
 	}
 }
 
@@ -106,6 +139,7 @@ func (s *stopping) awaitStop(id proc.ID) bool { return proc.AwaitStop(id, time.U
 // pauseChildren stops the children that a shell waits for. It reports whether
 // there was one that had ended.
 func (s *stopping) pauseChildren(shell proc.ID, counts func(proc.Stat) bool) (awaited []proc.Stat, ended bool) {
+	program := proc.Command(shell.PID)
 	for _, kid := range proc.Children(shell.PID) {
 		if !counts(kid) || slices.Contains(s.paused, kid.ID()) {
 			continue
@@ -113,7 +147,7 @@ func (s *stopping) pauseChildren(shell proc.ID, counts func(proc.Stat) bool) (aw
 		if kid.State == 'T' {
 			s.stood[kid.ID()] = true
 		}
-		s.grow(kid)
+		s.grow(kid, program)
 		switch {
 		case kid.Zombie():
 			ended = true
@@ -128,10 +162,10 @@ func (s *stopping) pauseChildren(shell proc.ID, counts func(proc.Stat) bool) (aw
 }
 
 // pause stops a process until it has been signalled. It reports false if that
-// has ended.
+// has ended. One that may not be signalled (sudo) goes on.
 func (s *stopping) pause(m proc.Stat) bool {
-	if proc.Signal(m.ID(), syscall.SIGSTOP) != nil {
-		return false
+	if err := proc.Signal(m.ID(), syscall.SIGSTOP); err != nil {
+		return !errors.Is(err, proc.ErrGone)
 	}
 	s.paused = append(s.paused, m.ID())
 	if s.awaitStop(m.ID()) {
@@ -150,11 +184,11 @@ func (s *stopping) pause(m proc.Stat) bool {
 // execute_disk_command, reset_signal_handlers in execute_in_subshell). A
 // subshell, and a fork of one, differ in nothing but in what they do: a subshell
 // soon sleeps, or it computes for long.
-func (s *stopping) grow(kid proc.Stat) {
+func (s *stopping) grow(kid proc.Stat, program string) {
 	asleep := 0
 	for began := proc.Ran(kid.ID()); !s.late(); time.Sleep(pause) {
 		signals := proc.ReadSignals(kid.PID)
-		if !signals.Handles(syscall.SIGINT) || !s.subshell(kid) {
+		if !signals.Handles(syscall.SIGINT) || program == "" || proc.Command(kid.PID) != program {
 			return
 		}
 		st, err := proc.Read(kid.PID)
@@ -176,7 +210,7 @@ func (s *stopping) subshell(m proc.Stat) bool {
 }
 
 // gather stops processes from the top down, so that nobody has new children
-// meanwhile, and adds those that they have. A subshell is stopped at a good
+// meanwhile, and adds those that they have. A shell is stopped at a good
 // moment, as bash is.
 func (s *stopping) gather(due []proc.Stat) []proc.Stat {
 	known := make(map[proc.ID]bool)
@@ -191,13 +225,16 @@ func (s *stopping) gather(due []proc.Stat) []proc.Stat {
 		if _, kept := s.kept[m.ID()]; kept {
 			s.paused = append(s.paused, m.ID())
 			kids = proc.Children(m.PID)
-		} else if s.subshell(m) && !s.stood[m.ID()] && !s.background(m) {
+		} else if s.isShell(m) && !s.stood[m.ID()] && !s.background(m) {
 			kids = s.pin(func(sig syscall.Signal) { _ = proc.Signal(m.ID(), sig) }, m.ID(), all)
 			s.paused = append(s.paused, m.ID())
 		} else if s.pause(m) {
 			kids = proc.Children(m.PID)
 		}
 		for _, kid := range kids {
+			if time.Since(s.sent[kid.ID()]) < again {
+				continue // A program may take a second one for another wish.
+			}
 			if !known[kid.ID()] && !kid.Zombie() && !s.background(kid) {
 				known[kid.ID()] = true
 				due = append(due, kid)

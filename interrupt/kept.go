@@ -1,6 +1,8 @@
 package interrupt
 
 import (
+	"path/filepath"
+	"regexp"
 	"slices"
 	"syscall"
 
@@ -11,19 +13,30 @@ import (
 // one-shot command, goes on with its next command as bash itself does, if the
 // child that it waits for deals with SIGINT and exits. Such shells stay stopped
 // until those that they wait for are gone. Nothing of theirs has to be kept: one
-// that would go on is ended.
+// that would go on is ended, after its exit trap if it is a bash.
 
 // keptShells are shells, each with those that it waits for.
 type keptShells map[proc.ID][]proc.ID
 
-// shells are the programs that go on after a child.
-var shells = []string{"bash", "sh", "dash", "ash", "ksh", "mksh", "zsh", "busybox"}
+// shellNames are the programs that go on after a child, also with a version behind
+// their names.
+var shellNames = regexp.MustCompile(`^(r?bash|sh|dash|ash|(m|l|pd)?ksh(93)?|yash|zsh|busybox)(-?[0-9.]+|-static)?$`)
+
+// isShell reports whether the process is a shell: a copy of bash, the same program,
+// or one by its name.
+func (s *stopping) isShell(m proc.Stat) bool {
+	if s.subshell(m) {
+		return true
+	}
+	file := proc.Program(m.PID)
+	return file != "" && (file == s.file || shellNames.MatchString(filepath.Base(file)))
+}
 
 // keep notes which of the processes, which are stopped and signalled, are shells
 // that wait for others of them.
 func (s *stopping) keep(due []proc.Stat) {
 	for _, m := range due {
-		if !slices.Contains(shells, proc.Program(m.PID)) || s.background(m) {
+		if !s.isShell(m) || s.background(m) {
 			continue
 		}
 		var waits []proc.ID
@@ -40,7 +53,7 @@ func (s *stopping) keep(due []proc.Stat) {
 }
 
 // letGo lets the shells go whose children are gone, or all of them. One whose
-// children did not all die of SIGINT would run its next command.
+// children did not all die of SIGINT, or that ignores it, would run its next command.
 func (s *stopping) letGo(all bool) {
 	for id, waits := range s.kept {
 		living, obeyed := false, true
@@ -53,20 +66,10 @@ func (s *stopping) letGo(all bool) {
 		if living && !all {
 			continue
 		}
-		if !obeyed {
-			s.end(id)
+		if !obeyed || proc.ReadSignals(id.PID).Ignores(syscall.SIGINT) {
+			_ = proc.Signal(id, leave) // As below.
 		}
 		_ = proc.Signal(id, syscall.SIGCONT) // It may be gone: then so be it.
 		delete(s.kept, id)
 	}
-}
-
-// end ends a shell that stands still, by SIGTERM if it has nothing to set
-// against that.
-func (s *stopping) end(id proc.ID) {
-	sig := syscall.SIGTERM
-	if signals := proc.ReadSignals(id.PID); signals.Handles(sig) || signals.Ignores(sig) {
-		sig = syscall.SIGKILL
-	}
-	_ = proc.Signal(id, sig) // As above.
 }

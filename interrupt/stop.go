@@ -1,6 +1,7 @@
 package interrupt
 
 import (
+	"cmp"
 	"slices"
 	"syscall"
 	"time"
@@ -44,13 +45,13 @@ const lookAgain = 10 * time.Millisecond
 // half of that line.
 const again = 100 * time.Millisecond
 
-// subshellAgain is the same for subshells that have no trap for it: like bash,
-// they obey only if it meets them at a good moment.
+// subshellAgain is the same for subshells of a bash that has no trap for it: like
+// bash, they obey only if it meets them at a good moment.
 const subshellAgain = 20 * time.Millisecond
 
 // leave is the signal at which bash ends in good order: between two commands,
 // and after its exit trap, which saves its state. Bash has no use for it of
-// its own, and scripts have none.
+// its own, and scripts have none. Other shells die of it.
 const leave = syscall.SIGVTALRM
 
 // leaveGrace is how long bash may take to leave.
@@ -82,7 +83,7 @@ func (l Ladder) Stop(t Target) Outcome {
 		stood: make(map[proc.ID]bool), kept: make(map[proc.ID][]proc.ID),
 	}
 	if shell := t.Shell(); shell.Start != 0 { // Else there is nothing to be known about processes.
-		s.shell, s.program = shell, proc.Command(shell.PID)
+		s.shell, s.program, s.file = shell, proc.Command(shell.PID), proc.Program(shell.PID)
 		s.deaf = proc.ReadSignals(shell.PID).Ignores(syscall.SIGINT)
 	}
 	if s.retry = subshellAgain; t.Traps() {
@@ -113,22 +114,24 @@ func (l Ladder) Stop(t Target) Outcome {
 type stopping struct {
 	t          Target
 	outcome    Outcome
-	shell      proc.ID          // zero where there is none
-	program    string           // the shell's command line, which its subshells share
-	seen       map[proc.ID]bool // in outcome.Signalled
-	killed     map[proc.ID]bool // in outcome.Killed
-	handles    map[proc.ID]bool // had a handler for the signal that it was sent
-	deaf       bool             // bash ignores SIGINT: trap '' INT
-	retry      time.Duration    // when a subshell gets another signal
-	frozen     bool             // bash is stopped
-	held       []proc.ID        // what bash waited for when it was stopped
-	paused     []proc.ID        // stopped, to be let go when they have been signalled
-	stood      map[proc.ID]bool // was stopped by somebody else before
-	kept       keptShells       // signalled, and stopped until those that they wait for are gone
-	released   time.Time        // when bash was last signalled and let go
-	tried      bool             // bash had its SIGINT and time to obey
-	spent      time.Duration    // of the overtime
-	limit      time.Time        // until when a good moment is looked for
+	shell      proc.ID               // zero where there is none
+	program    string                // the shell's command line, which its subshells share
+	file       string                // and its program
+	sent       map[proc.ID]time.Time // who was sent this step's signal, and when
+	seen       map[proc.ID]bool      // in outcome.Signalled
+	killed     map[proc.ID]bool      // in outcome.Killed
+	handles    map[proc.ID]bool      // had a handler for the signal that it was sent
+	deaf       bool                  // bash ignores SIGINT: trap '' INT
+	retry      time.Duration         // when a subshell gets another signal
+	frozen     bool                  // bash is stopped
+	held       []proc.ID             // what bash waited for when it was stopped
+	paused     []proc.ID             // stopped, to be let go when they have been signalled
+	stood      map[proc.ID]bool      // was stopped by somebody else before
+	kept       keptShells            // signalled, and stopped until those that they wait for are gone
+	released   time.Time             // when bash was last signalled and let go
+	tried      bool                  // bash had its SIGINT and time to obey
+	spent      time.Duration         // of the overtime
+	limit      time.Time             // until when a good moment is looked for
 	back, dead bool
 }
 
@@ -145,7 +148,7 @@ func (s *stopping) await(wait time.Duration) {
 // step sends one signal to whoever is there, also to those who come while it
 // waits. It reports true when there is nothing left to do.
 func (s *stopping) step(step Step) (done bool) {
-	sent := make(map[proc.ID]time.Time)
+	s.sent = make(map[proc.ID]time.Time)
 	wasBusy := s.busy()
 	began, before := time.Now(), s.spent
 	for {
@@ -153,17 +156,12 @@ func (s *stopping) step(step Step) (done bool) {
 		members := s.t.Members()
 		var due []proc.Stat
 		for _, m := range members {
-			at, was := sent[m.ID()]
+			_, was := s.sent[m.ID()]
 			if _, kept := s.kept[m.ID()]; was && kept {
 				continue
 			}
-			if was && !(time.Since(at) > s.retry && s.subshell(m)) || s.spare(m, step.Signal, members) {
+			if was && !s.again(m) || s.spare(m, step.Signal, members) {
 				continue
-			}
-			if !proc.ReadSignals(m.PID).Ignores(step.Signal) {
-				// Else it is a subshell that was just forked and still ignores
-				// what bash does, SIGTERM for one. It is asked again.
-				sent[m.ID()] = time.Now()
 			}
 			due = append(due, m)
 		}
@@ -179,7 +177,8 @@ func (s *stopping) step(step Step) (done bool) {
 		} else {
 			proc.WaitAny(ids(members), lookAgain)
 		}
-		if !s.busy() && len(s.t.Members()) == 0 {
+		// Twice: one that forks and exits all the time may be missed by a look.
+		if !s.busy() && len(s.t.Members()) == 0 && len(s.t.Members()) == 0 {
 			return true
 		}
 		if time.Since(began) > step.Grace+s.spent-before {
@@ -191,9 +190,10 @@ func (s *stopping) step(step Step) (done bool) {
 			return false
 		}
 		if wasBusy && !s.busy() {
-			// Only background jobs are left, deaf to SIGINT: go on at once.
-			if wasBusy = false; step.Signal == syscall.SIGINT {
-				return false
+			wasBusy = false
+			deaf := func(m proc.Stat) bool { return proc.ReadSignals(m.PID).Ignores(syscall.SIGINT) }
+			if step.Signal == syscall.SIGINT && !slices.ContainsFunc(s.t.Members(), func(m proc.Stat) bool { return !deaf(m) }) {
+				return false // Only background jobs are left: go on at once.
 			}
 		}
 	}
@@ -204,7 +204,20 @@ func (s *stopping) over(do func()) {
 	began := time.Now()
 	s.limit = began.Add(overtime - s.spent)
 	do()
-	s.spent += time.Since(began)
+	s.spent = min(s.spent+time.Since(began), overtime)
+}
+
+// again reports whether a process that was signalled in this step is to be signalled
+// once more: a shell may have put the signal off at a bad moment.
+func (s *stopping) again(m proc.Stat) bool {
+	pause := again
+	switch {
+	case s.subshell(m):
+		pause = s.retry
+	case !s.isShell(m):
+		return false
+	}
+	return time.Since(s.sent[m.ID()]) > pause
 }
 
 // late reports that no better moment is to be waited for.
@@ -288,6 +301,13 @@ func (s *stopping) background(m proc.Stat) bool {
 // then signalled, then let go. Else the end of a pipeline would end in good
 // order because its beginning is gone, and bash would go on after it.
 func (s *stopping) signal(due []proc.Stat, sig syscall.Signal) {
+	// Parents before their children.
+	slices.SortFunc(due, func(a, b proc.Stat) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
+	for _, m := range due {
+		if _, kept := s.kept[m.ID()]; m.State == 'T' && !kept && !slices.Contains(s.paused, m.ID()) {
+			s.stood[m.ID()] = true
+		}
+	}
 	if sig != syscall.SIGKILL {
 		due = s.gather(due)
 	} else if len(due) > 1 {
@@ -304,9 +324,15 @@ func (s *stopping) signal(due []proc.Stat, sig syscall.Signal) {
 			continue // It ended by itself.
 		}
 		described := describe(m) // Before the signal: afterwards it may be gone.
-		s.handles[m.ID()] = s.handles[m.ID()] || proc.ReadSignals(m.PID).Handles(sig)
+		signals := proc.ReadSignals(m.PID)
+		s.handles[m.ID()] = s.handles[m.ID()] || signals.Handles(sig)
 		if err := proc.Signal(m.ID(), sig); err != nil {
 			continue
+		}
+		if !signals.Ignores(sig) {
+			// Else it may be a subshell that was just forked and still ignores
+			// what bash does, SIGTERM for one. It is asked again.
+			s.sent[m.ID()] = time.Now()
 		}
 		if !s.seen[m.ID()] {
 			s.seen[m.ID()] = true

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -157,7 +158,8 @@ var mayEnd = []string{"kill", "exec", "exit", "trap", "ulimit"}
 // when there is no pause between commands. The word may also stand in a function
 // that one of the last scripts defined.
 func (b *bash) saveFirst(ctx context.Context, script string) {
-	if b.overdue() || mentions(b.unsaved+script, mayEnd...) {
+	// Under job control a bash that is interrupted runs no exit trap.
+	if b.overdue() || mentions(b.unsaved+script, mayEnd...) || strings.Contains(b.flags, "m") {
 		b.save(ctx)
 	}
 }

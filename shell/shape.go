@@ -99,8 +99,8 @@ func hasDemand(file *syntax.File) (found bool) {
 	return found
 }
 
-// commandNames returns the first words of the commands in the script, as far
-// as they stand there. It reports false if the script cannot be parsed.
+// commandNames returns the first words of the commands in the script. It reports
+// false if the script cannot be parsed, or if only bash could tell one of them.
 func commandNames(script string) (names []string, ok bool) {
 	if len(script) > parseMax {
 		return nil, false
@@ -109,19 +109,51 @@ func commandNames(script string) (names []string, ok bool) {
 	if err != nil {
 		return nil, false
 	}
+	ok = true
 	syntax.Walk(file, func(node syntax.Node) bool {
-		if call, ok := node.(*syntax.CallExpr); ok {
-			for _, word := range call.Args {
-				name := strings.TrimPrefix(word.Lit(), `\`)
-				names = append(names, name)
-				if name != "builtin" && name != "command" {
-					break
-				}
+		call, isCall := node.(*syntax.CallExpr)
+		if !isCall {
+			return true
+		}
+		for _, word := range call.Args {
+			name, known := commandName(word)
+			ok = ok && known
+			names = append(names, name)
+			if name != "builtin" && name != "command" {
+				break
 			}
 		}
 		return true
 	})
-	return names, true
+	return names, ok
+}
+
+// commandName returns what a word is without its quotes. It reports false for a word
+// with expansions, unless it is quoted as a whole and has a slash, and so is the
+// path of a program.
+func commandName(word *syntax.Word) (name string, known bool) {
+	known = true
+	var add func(parts []syntax.WordPart)
+	add = func(parts []syntax.WordPart) {
+		for _, part := range parts {
+			switch part := part.(type) {
+			case *syntax.Lit:
+				name += strings.ReplaceAll(part.Value, `\`, "")
+			case *syntax.SglQuoted:
+				name += part.Value
+				known = known && !part.Dollar
+			case *syntax.DblQuoted:
+				add(part.Parts)
+			default:
+				known = false
+			}
+		}
+	}
+	add(word.Parts)
+	if _, whole := word.Parts[0].(*syntax.DblQuoted); whole && len(word.Parts) == 1 && strings.Contains(name, "/") {
+		return name, true
+	}
+	return name, known && !strings.Contains(name, "{")
 }
 
 func mentions(script string, words ...string) bool {

@@ -13,15 +13,17 @@ import (
 type target struct {
 	b      *bash
 	r      *running
-	nudged bool // a closing line is on its way
-	sid    int  // of bash's session
+	nudged bool             // a closing line is on its way
+	sid    int              // of bash's session
+	known  map[proc.ID]bool // that were members
 }
 
 func (t *target) Shell() proc.ID { return t.b.id }
 
 // Members are the processes of the session, but for those of earlier commands
 // and what they started since. A start time is cut to 10 ms, and so is born: what
-// was there before may be taken for a member only if it came in that instant.
+// was there before may be taken for a member only if it came in that instant. Who
+// was a member once stays one, also when bash, by which it was known, has ended.
 func (t *target) Members() []proc.Stat {
 	t.r.monitor.Look() // A command that is being stopped may still write without end.
 	tree, err := proc.Snapshot()
@@ -35,9 +37,18 @@ func (t *target) Members() []proc.Stat {
 	if bash, ok := tree.Get(t.b.id); ok { // It may have ended. In a sandbox it does not lead its session.
 		t.sid = bash.SID
 	}
+	if t.known == nil {
+		t.known = make(map[proc.ID]bool)
+	}
+	found := tree.Session(t.b.id, t.b.shell.entry)
+	if t.b.dead() {
+		found = append(found, tree.Besides(t.known, t.sid)...)
+	}
 	var members []proc.Stat
-	for _, st := range tree.Session(t.b.id, t.b.shell.entry) {
-		if st.Start >= t.r.born && !tree.Origin(st, earlier, t.sid) {
+	listed := make(map[proc.ID]bool)
+	for _, st := range found {
+		if st.Start >= t.r.born && !listed[st.ID()] && !tree.Origin(st, earlier, t.sid) {
+			listed[st.ID()], t.known[st.ID()] = true, true
 			members = append(members, st)
 		}
 	}
@@ -50,7 +61,8 @@ func (t *target) Started(st proc.Stat) bool {
 }
 
 // Traps errs on the side of yes: from outside, a trap cannot be told from bash's
-// own handler, and nobody knows what a sourced file does.
+// own handler, and nobody knows what a sourced file does, or an eval, or a command
+// whose name is in a variable.
 func (t *target) Traps() bool {
 	// The saved state knows of what ran before it was saved.
 	state, since := t.b.saved.state, t.b.unsaved+t.r.req.Script
@@ -61,7 +73,10 @@ func (t *target) Traps() bool {
 	if !ok {
 		return true
 	}
-	trapping := append(state.Trapping(), ".", "source")
+	trapping := append(state.Trapping(), "trap", ".", "source", "eval")
+	if strings.Contains(since, "-C") {
+		trapping = append(trapping, "mapfile", "readarray") // They can run a command.
+	}
 	return slices.ContainsFunc(calls, func(name string) bool { return slices.Contains(trapping, name) })
 }
 

@@ -14,8 +14,9 @@ import (
 // Stat is what proc(5) says about one process in /proc/PID/stat.
 type Stat struct {
 	PID, PPID   int
-	SID         int
+	PGRP, SID   int
 	State       byte           // R, S, D, T, Z, ...
+	Threads     int            // that live; the first one, whose PID it is, may have ended
 	Ended       syscall.Signal // of a zombie: what ended it; 0 if it exited, or may not be known
 	Start       uint64         // clock ticks after boot
 	User        time.Duration
@@ -30,8 +31,9 @@ func (s Stat) CPU() (user, system time.Duration) {
 	return s.User + s.ChildUser, s.System + s.ChildSystem
 }
 
-// Zombie reports whether the process has ended and waits for its parent.
-func (s Stat) Zombie() bool { return s.State == 'Z' || s.State == 'X' }
+// Zombie reports whether the process has ended and waits for its parent. One whose
+// first thread has ended says Z too, as long as others live.
+func (s Stat) Zombie() bool { return s.State == 'X' || s.State == 'Z' && s.Threads <= 1 }
 
 // State returns the state of the process, 0 where it is gone.
 func State(id ID) byte {

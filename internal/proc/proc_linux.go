@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +40,7 @@ func parseStat(b []byte) (Stat, error) {
 		return Stat{}, fmt.Errorf("proc: no stat line: %.80q", b)
 	}
 	fields := strings.Fields(string(b[end+1:]))
-	const state, ppid, session, utime, starttime, exitCode = 0, 1, 3, 11, 19, 49 // proc(5) numbers minus 3
+	const state, ppid, pgrp, session, utime, threads, starttime, exitCode = 0, 1, 2, 3, 11, 17, 19, 49 // proc(5) numbers minus 3
 	if len(fields) <= starttime {
 		return Stat{}, fmt.Errorf("proc: short stat line: %.80q", b)
 	}
@@ -61,8 +60,8 @@ func parseStat(b []byte) (Stat, error) {
 	return Stat{
 		Ended: ended,
 		PID:   number(string(b[:start])), PPID: number(fields[ppid]),
-		SID:   number(fields[session]),
-		State: fields[state][0], Start: began,
+		PGRP:  number(fields[pgrp]), SID: number(fields[session]),
+		State: fields[state][0], Threads: number(fields[threads]), Start: began,
 		User: ticks(utime), System: ticks(utime + 1),
 		ChildUser: ticks(utime + 2), ChildSystem: ticks(utime + 3),
 	}, nil
@@ -236,14 +235,14 @@ func Command(pid int) string {
 	return text
 }
 
-// Program returns the name of the program that the process runs, without its
-// directory. It is empty where it is gone, or somebody else's.
+// Program returns the file of the program that the process runs. It is empty where
+// it is gone, or somebody else's.
 func Program(pid int) string {
 	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 	if err != nil {
 		return ""
 	}
-	return filepath.Base(strings.TrimSuffix(path, " (deleted)"))
+	return strings.TrimSuffix(path, " (deleted)")
 }
 
 // ReadSignals reads how the process deals with signals; the zero value where it

@@ -32,6 +32,22 @@ func (t Tree) Session(shell ID, entry string) []Stat {
 	return members
 }
 
+// Besides returns the living processes that a look before this one knew, those that
+// descend from one of them, and those of a session whose leader is gone: what is
+// left of a shell that has ended, whether it carries an environment entry or not.
+// The pid of the leader is nobody else's as long as a process of its session lives
+// (setsid(2)).
+func (t Tree) Besides(known map[ID]bool, sid int) []Stat {
+	var found []Stat
+	_, led := t.all[sid]
+	for pid, st := range t.all {
+		if !st.Zombie() && (known[st.ID()] || !led && sid != 0 && st.SID == sid || t.anyAncestor(pid, func(a Stat) bool { return known[a.ID()] })) {
+			found = append(found, st)
+		}
+	}
+	return found
+}
+
 // Below reports whether the process descends from the one that id names.
 func (t Tree) Below(pid int, id ID) bool {
 	return t.anyAncestor(pid, func(st Stat) bool { return st.ID() == id })
