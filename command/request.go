@@ -38,6 +38,12 @@ type Request struct {
 	// that do not split a UTF-8 sequence. Nil means that it is only collected
 	// in the Result. Writes come from one goroutine per request; a Writer that
 	// falls far behind the command loses data and is told how much.
+	//
+	// When a Write fails nothing more is written to that Writer. The command goes
+	// on, the Result has all of its output, and the error of the Write comes
+	// beside it, once the command has ended, unless there is a worse one. A Write
+	// that does not return holds the command's return up; if the command is
+	// stopped or its caller's context ends, for a second.
 	Stdout, Stderr io.Writer
 
 	// Timeout bounds the whole command, IdleTimeout the time without output
@@ -49,7 +55,8 @@ type Request struct {
 	MergeStderr bool
 }
 
-// Errors that say why a Request cannot be run. Nothing ran.
+// Errors that say why a Request cannot be run. Nothing ran. ErrNUL is also, for
+// errors.Is, that of a directory with a NUL byte.
 var (
 	ErrEmptyScript = errors.New("command: script is empty")
 	ErrNUL         = errors.New("command: script holds a NUL byte, which bash cannot carry; pass binary data through Stdin or a file")
@@ -65,14 +72,26 @@ func (e *EnvError) Error() string {
 	return fmt.Sprintf("command: environment entry %q: %s", e.Entry, e.Reason)
 }
 
+// dirNULError is the ErrNUL of a directory.
+type dirNULError struct{ dir string }
+
+func (e *dirNULError) Error() string {
+	return fmt.Sprintf("command: directory %q holds a NUL byte, which no path can", e.dir)
+}
+
+func (e *dirNULError) Is(target error) bool { return target == ErrNUL }
+
 // Validate reports what makes the request impossible to run: [ErrEmptyScript],
 // [ErrNUL] or an [*EnvError]. It does not look at the file system.
 func (r Request) Validate() error {
 	if strings.TrimSpace(r.Script) == "" {
 		return ErrEmptyScript
 	}
-	if strings.IndexByte(r.Script, 0) >= 0 || strings.IndexByte(r.Dir, 0) >= 0 {
+	if strings.IndexByte(r.Script, 0) >= 0 {
 		return ErrNUL
+	}
+	if strings.IndexByte(r.Dir, 0) >= 0 {
+		return &dirNULError{r.Dir}
 	}
 	return ValidateEnv(r.Env)
 }

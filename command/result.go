@@ -27,6 +27,10 @@ type Result struct {
 	// Dir is the shell's directory after the command.
 	Dir string
 
+	// Started is when the command got its turn, Elapsed the time from there to
+	// its Result, with what Writers took. To wait for the turn counts in
+	// neither, nor does the start of a bash, before the command or behind it.
+	// Elapsed is zero if nothing ran.
 	Started time.Time
 	Elapsed time.Duration
 

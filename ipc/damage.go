@@ -24,6 +24,10 @@ const (
 // something else. Only another Dir helps.
 var ErrReplaced = errors.New("a command put something else in the place of the session's files")
 
+// ErrDeleted is in errors about a session's directory, or files of it, that somebody
+// deleted. Renew makes them anew.
+var ErrDeleted = errors.New("it was deleted")
+
 // settled is how old a change of the directory must be to be told from the next
 // one: the kernel cuts times to its tick, which is 10 ms at most.
 const settled = 20 * time.Millisecond

@@ -64,7 +64,8 @@ const (
 	fileMode = 0o600
 )
 
-// DiskError reports a runtime directory that cannot be used.
+// DiskError reports a runtime directory that cannot be used, or that could not
+// while a command ran: something of the command's Result is then missing.
 type DiskError struct {
 	Dir string
 	Err error
@@ -72,8 +73,11 @@ type DiskError struct {
 
 func (e *DiskError) Error() string {
 	remedy := "set RuntimeDir, or XDG_RUNTIME_DIR, to a directory that can be written"
-	if errors.Is(e.Err, syscall.ENOSPC) || errors.Is(e.Err, syscall.EDQUOT) {
+	switch {
+	case noRoom(e.Err):
 		remedy = "make room there, or set RuntimeDir to a directory with more"
+	case errors.Is(e.Err, ErrDeleted):
+		remedy = "set RuntimeDir, or XDG_RUNTIME_DIR, to a directory that nobody tidies up"
 	}
 	return fmt.Sprintf("ipc: runtime directory %q: %v; %s", e.Dir, e.Err, remedy)
 }

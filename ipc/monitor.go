@@ -21,6 +21,7 @@ type Monitor struct {
 	size  int64     // of both streams, at the last look
 	grown time.Time // when it had last grown
 	pause time.Duration
+	full  error // that the disk was found full
 }
 
 // The pauses between two looks at the output.
@@ -88,6 +89,7 @@ func (m *Monitor) Look() (again time.Duration) {
 		case m.poke <- struct{}{}: // Never ready where there is no copier.
 		default:
 		}
+		m.lookForRoom() // Before some is given back.
 		m.bound()
 	}
 	return m.pause

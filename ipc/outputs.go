@@ -155,13 +155,20 @@ func (p *pool) take() (*capture, error) {
 	return newCapture(p.root, filepath.Join(p.dir, NewID()), p.keep)
 }
 
-// outputs takes the captures for one command.
+// outputs takes the captures for one command. It refuses them on a disk that is
+// full: what the command wrote would be lost.
 func (p *pool) outputs(merge bool) (o Outputs, err error) {
 	o.pool = p
-	if o.stdout, err = p.take(); err != nil || merge {
+	if o.stdout, err = p.take(); err != nil {
 		return o, err
 	}
-	if o.stderr, err = p.take(); err != nil {
+	if !merge {
+		o.stderr, err = p.take()
+	}
+	if err == nil {
+		err = o.Room()
+	}
+	if err != nil {
 		o.Release()
 	}
 	return o, err

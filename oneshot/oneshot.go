@@ -6,6 +6,7 @@ package oneshot
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/guard"
 	"github.com/limpet-sh/limpet/internal/limits"
 	"github.com/limpet-sh/limpet/internal/proc"
@@ -23,19 +25,46 @@ import (
 	"github.com/limpet-sh/limpet/transport/local"
 )
 
-// Options say how commands are run. The zero value of each field is a good
-// default; the fields mean what they mean in shell.Options.
+// Options say how commands are run. The zero value of each field, and a nil
+// *Options, are good defaults. New copies them. Negative times and limits are taken
+// for 0.
 type Options struct {
-	Bash       string   // empty: the first in PATH
-	Dir        string   // empty: the program's
-	Env        []string // nil: the program's, as it is
-	RuntimeDir string
-	Transport  transport.Transport
+	// Bash is the bash to run, 4.4 or newer. Empty means the first in PATH. The
+	// first command of a Runner asks it for its version, on this machine.
+	Bash string
 
+	// Dir is where commands run, unless their Request says another. Empty means
+	// the program's directory.
+	Dir string
+
+	// Env is the environment of the commands. Nil means the default of a shell:
+	// the program's own, without what looks like a secret, and with pagers and
+	// editors switched off (shell.DefaultEnv). Otherwise it is exactly Env; an
+	// empty slice is an empty environment. LIMPET_SESSION and LIMPET_COMMAND
+	// are added in any case: they mark the processes of the Runner and of the
+	// command.
+	Env []string
+
+	// RuntimeDir is where the files of the commands are, while they run. Empty
+	// means XDG_RUNTIME_DIR, /dev/shm if it has room, or the temp directory.
+	RuntimeDir string
+
+	// Transport starts bash. Nil means on this machine.
+	Transport transport.Transport
+
+	// Timeout and IdleTimeout are for requests that do not say; 0 means none.
 	Timeout, IdleTimeout time.Duration
-	OutputLimit          int64 // 0: 1 MiB
-	Ladder               interrupt.Ladder
-	Interrupts           *interrupt.Source
+
+	// OutputLimit is how many bytes are kept of each stream of a command, head
+	// and tail together. 0 means 1 MiB.
+	OutputLimit int64
+
+	// Ladder is how a command is stopped. Empty means interrupt.DefaultLadder.
+	Ladder interrupt.Ladder
+
+	// Interrupts stops commands of this Runner from outside. Nil means that
+	// only contexts do.
+	Interrupts *interrupt.Source
 }
 
 // DefaultOutputLimit is how many bytes of a stream are kept.
@@ -68,7 +97,7 @@ func New(opts *Options) *Runner {
 		r.opts = *opts
 	}
 	if r.opts.Env == nil {
-		r.opts.Env = os.Environ()
+		r.opts.Env = environ.Default()
 	}
 	r.opts.Env = slices.Clone(r.opts.Env)
 	if abs, err := filepath.Abs(r.opts.Dir); err == nil { // If not, a command says what is wrong.
@@ -83,9 +112,11 @@ func New(opts *Options) *Runner {
 	return r
 }
 
-// NewInSession is New for a Runner whose commands belong to somebody's session:
-// they carry entry, "LIMPET_SESSION=...", in their environment, and whoever has
-// the session guards them and ends what they leave running.
+// NewInSession is for whoever has a session of its own, as a shell has: the commands
+// belong to that session. They carry its mark in their environment, which is entry,
+// "LIMPET_SESSION=...". So the Runner sets no guard, and Close ends nothing that a
+// command left running: that is up to the session. Its bash is not asked for its
+// version.
 func NewInSession(entry string, opts *Options) *Runner {
 	r := New(opts)
 	r.entry, r.owner = entry, false
@@ -104,9 +135,10 @@ func (r *Runner) Do(ctx context.Context, req command.Request) (command.Result, e
 	return r.do(ctx, &run{r: r, req: req, env: r.opts.Env})
 }
 
-// DoWithEnv is Do with env in the place of Options.Env, for this command. It is
-// meant to come from a process of the Transport: one that keeps variables from
-// what it starts passes it on whole.
+// DoWithEnv is Do with env in the place of Options.Env, for this one command. A
+// Transport may keep variables of this machine from what it starts, as a sandbox
+// does with secrets. It keeps back nothing of env: pass what a process that the
+// Transport itself started has said, as a shell does with what its bash exports.
 func (r *Runner) DoWithEnv(ctx context.Context, env []string, req command.Request) (command.Result, error) {
 	return r.do(ctx, &run{r: r, req: req, own: env})
 }
@@ -118,12 +150,12 @@ func (r *Runner) do(ctx context.Context, c *run) (_ command.Result, err error) {
 		return nothing, err
 	}
 	if ctx.Err() != nil {
-		return nothing, context.Cause(ctx)
+		return nothing, limits.NotBegun(ctx)
 	}
 	if err := r.opts.Interrupts.Refusal(); err != nil {
 		return nothing, interrupt.NewError(ctx, err, interrupt.Outcome{})
 	}
-	if c.outputs, err = r.begin(req.MergeStderr); err != nil {
+	if c.outputs, err = r.begin(ctx, req.MergeStderr); err != nil {
 		return nothing, err
 	}
 	defer r.running.Done()
@@ -136,15 +168,17 @@ func (r *Runner) do(ctx context.Context, c *run) (_ command.Result, err error) {
 	return c.run(ctx)
 }
 
+var errClosed = fmt.Errorf("the runner is %w: make another one with New", interrupt.ErrClosed)
+
 // begin takes the captures of a command, and makes what the first one needs.
-func (r *Runner) begin(merge bool) (ipc.Outputs, error) {
+func (r *Runner) begin(ctx context.Context, merge bool) (ipc.Outputs, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return ipc.Outputs{}, interrupt.ErrClosed
+		return ipc.Outputs{}, errClosed
 	}
 	if r.program == nil {
-		if err := r.open(); err != nil {
+		if err := r.open(ctx); err != nil {
 			return ipc.Outputs{}, err
 		}
 	}
@@ -180,11 +214,22 @@ func (r *Runner) renew() error {
 // keep is how many bytes of each end of a stream stay on disk.
 func (r *Runner) keep() int64 { return r.opts.OutputLimit/2 + 4096 }
 
-// open makes the directory and sets the guard. The caller holds mu.
-func (r *Runner) open() error {
+// open checks what the commands get, makes the directory and sets the guard. The
+// caller holds mu.
+func (r *Runner) open(ctx context.Context) error {
+	if err := environ.Check(r.opts.Env); err != nil {
+		return err
+	}
 	bash, err := transport.FindBash(r.opts.Bash)
 	if err != nil {
 		return err
+	}
+	if r.owner { // Else it is that of a shell, which has checked.
+		// Another interpreter would run a script in its own way, or fail with
+		// a status that looks like the script's.
+		if err := transport.CheckBash(ctx, bash); err != nil {
+			return err
+		}
 	}
 	r.opts.Bash = bash
 	id := ipc.NewID()

@@ -296,3 +296,49 @@ func TestReceiptNamesTheSignal(t *testing.T) {
 	assert.Equal(t, syscall.SIGTERM, res.Receipt.Signal)
 	assert.Equal(t, 143, res.ExitCode)
 }
+
+func TestTheDefaultEnvironmentIsThatOfAShell(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "s")
+	t.Setenv("HARMLESS", "1")
+	t.Setenv("PAGER", "less")
+	r := runner(t, nil)
+	res, err := r.Run(testenv.Context(t), `echo "${OPENAI_API_KEY-none} $HARMLESS $PAGER"; $EDITOR x`)
+	require.NoError(t, err)
+	assert.Equal(t, "none 1 cat\n", res.Stdout.String())
+	assert.Equal(t, 1, res.ExitCode)
+
+	r = runner(t, &oneshot.Options{Env: os.Environ()})
+	res, err = r.Run(testenv.Context(t), `echo "$OPENAI_API_KEY $PAGER"`)
+	require.NoError(t, err)
+	assert.Equal(t, "s less\n", res.Stdout.String())
+}
+
+func TestABadEntryOfTheEnvironmentIsRefused(t *testing.T) {
+	for _, entry := range []string{"NAME", "=x", "A=secret\x00"} {
+		r := runner(t, &oneshot.Options{Env: []string{"B=1", entry}})
+		for range 2 {
+			res, err := r.Run(testenv.Context(t), "true")
+			_, ok := errors.AsType[*command.EnvError](err)
+			assert.True(t, ok, "%q: %v", entry, err)
+			assert.Equal(t, command.CodeUnknown, res.ExitCode)
+		}
+	}
+}
+
+func TestAnotherInterpreterIsNoBash(t *testing.T) {
+	for name, text := range map[string]string{
+		"another shell": "#!/bin/sh\nexit 7\n",
+		"too old":       "#!/bin/sh\necho '3.2.57(1)-release'\n",
+	} {
+		path := filepath.Join(t.TempDir(), "bash")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+		r := runner(t, &oneshot.Options{Bash: path})
+		for range 2 {
+			res, err := r.Run(testenv.Context(t), "true")
+			_, ok := errors.AsType[*transport.StartError](err)
+			require.True(t, ok, "%s: %T: %v", name, err, err)
+			assert.ErrorContains(t, err, "Options.Bash")
+			assert.Equal(t, command.CodeUnknown, res.ExitCode)
+		}
+	}
+}

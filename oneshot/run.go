@@ -197,6 +197,7 @@ const writerPatience = time.Second
 func (c *run) collect(ctx context.Context, cause error) (command.Result, error) {
 	_ = c.conn.Close() // It has ended; its stdin may be broken.
 	res := command.Result{Started: c.started, Dir: c.r.opts.Dir}
+	diskErr := c.monitor.Full()
 	writeErr := c.monitor.Finish(ctx, cause != nil, writerPatience)
 	var readErr error
 	res.Stdout, res.Stderr, readErr = c.outputs.Read(c.r.opts.OutputLimit)
@@ -207,7 +208,7 @@ func (c *run) collect(ctx context.Context, cause error) (command.Result, error) 
 	}
 	res.Elapsed = time.Since(c.started)
 	c.receipt(&res)
-	return res, errors.Join(readErr, writeErr)
+	return res, errors.Join(diskErr, readErr, writeErr)
 }
 
 func (c *run) receipt(res *command.Result) {

@@ -49,6 +49,7 @@ type bash struct {
 	poisoned bool   // the next [[ may be taken for a syntax error
 	evicted  bool   // the ladder ended it, since it could not be unwound
 	lostDir  string // where it should be, but cannot
+	renewals int    // how often the files were made anew, or it was tried
 
 	commands int    // that were run
 	unsaved  string // the scripts of those that ran since the state was saved
@@ -101,7 +102,11 @@ func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
 		if e, ok := errors.AsType[*StartError](err); ok {
 			return e
 		}
-		return &StartError{Argv: b.argv(), Code: -1, Err: err}
+		e := &StartError{Argv: b.argv(), Code: -1, Err: err}
+		if transport.IsNoProgram(err) {
+			e.Remedy = transport.WantsBash
+		}
+		return e
 	}
 	b.id = proc.ID{PID: b.conn.PID()}
 	if st, err := proc.Read(b.id.PID); err == nil {
@@ -139,66 +144,17 @@ func (b *bash) greet(ctx context.Context) error {
 	}
 	rec, err := b.exchange(ctx, id, lines)
 	if err != nil {
-		return b.startError(err)
+		e := b.startError(err)
+		if errors.Is(err, errEnded) {
+			e.Remedy = transport.WantsBash
+		}
+		return e
 	}
-	if err := checkVersion(rec.Flags); err != nil {
+	if err := transport.CheckVersion(rec.Flags); err != nil {
 		return b.startError(err)
 	}
 	b.pwd, b.trapSet = rec.Dir, true
 	return nil
-}
-
-// Bash 4.4 is the oldest that is supported: ${x@Q}, and the end of a dozen
-// protocol bugs.
-const oldestMajor, oldestMinor = 4, 4
-
-func checkVersion(version string) error {
-	var major, minor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return fmt.Errorf("it is no bash: it says its version is %q", version)
-	}
-	if major > oldestMajor || major == oldestMajor && minor >= oldestMinor {
-		return nil
-	}
-	return fmt.Errorf("bash %s is too old: limpet needs %d.%d or newer; set Options.Bash to a newer one (on macOS: brew install bash)",
-		version, oldestMajor, oldestMinor)
-}
-
-// init sources the init files.
-func (b *bash) init(ctx context.Context) error {
-	for _, script := range b.initScripts() {
-		res, err := b.run(ctx, command.Request{Script: script, Timeout: -1, IdleTimeout: -1})
-		if _, stopped := errors.AsType[*InterruptError](err); b.dead() && !stopped {
-			return b.startError(fmt.Errorf("it ended while it ran %s", script))
-		}
-		if err != nil {
-			return b.startError(fmt.Errorf("running %s: %w", script, err))
-		}
-		if text := res.Stderr.String(); text != "" {
-			b.opts.Logger.Warn("limpet: an init file complained", "script", script, "exit", res.ExitCode, "stderr", text)
-		}
-	}
-	b.commands, b.status = 0, 0
-	return nil
-}
-
-func (b *bash) initScripts() []string {
-	var scripts []string
-	if b.opts.Login {
-		// bash(1), INVOCATION: what a login shell reads.
-		scripts = append(scripts,
-			`[[ ! -r /etc/profile ]] || . /etc/profile`,
-			`if [[ -r ~/.bash_profile ]]; then . ~/.bash_profile
-elif [[ -r ~/.bash_login ]]; then . ~/.bash_login
-elif [[ -r ~/.profile ]]; then . ~/.profile; fi`)
-	}
-	for _, file := range b.opts.InitFiles {
-		if abs, err := filepath.Abs(file); err == nil {
-			file = abs
-		}
-		scripts = append(scripts, ". "+ipc.Quote(file))
-	}
-	return scripts
 }
 
 // exchange sends lines of limpet's own and waits for the record.
@@ -285,7 +241,7 @@ func (p poll) stop() {
 }
 
 // startError says what went wrong with bash, with what it said itself.
-func (b *bash) startError(err error) error {
+func (b *bash) startError(err error) *StartError {
 	e := &StartError{Argv: b.argv(), Code: -1, Err: err}
 	if b.dead() {
 		exit := b.conn.Exit()

@@ -9,7 +9,8 @@
 //	res, err := sh.Run(ctx, "echo $x in $PWD")
 //
 // A command that exits non-zero is no error: see [command.Result]. An error
-// means that it is not known how the command ended, or that it was stopped:
+// means that the command did not run, that it was stopped, that it is not known how
+// it ended, or that something is missing of what it wrote:
 //
 //	situation                                  Result             error
 //	exit 0, n, or a signal killed the command  full; 0, n, 128+n  nil
@@ -22,6 +23,13 @@
 //	... but it had ended before any signal     full               nil: the record wins
 //	bash was killed or crashed                 partial, -1;       *DeadError
 //	                                           Restart set
+//	a Writer failed                            full, true code    the Writer's
+//	a Writer did not return, and ctx ended     full, true code    ipc.ErrWriterStuck
+//	    behind the command
+//	the disk was full, or the runtime          what is left;      *ipc.DiskError
+//	    directory deleted, under the command   true code, or -1
 //	refused: by Before, bad request, no bash,  none, -1           the typed error; nothing ran
-//	    closed
+//	    closed, disk full before
+//	refused: by a Source that is stopped       none, -1           *InterruptError, Is ErrInterrupted;
+//	                                                              nothing ran
 package shell

@@ -1,46 +1,6 @@
 package shell
 
-import (
-	"os"
-	"path"
-	"slices"
-	"strings"
-
-	"github.com/limpet-sh/limpet/ipc"
-)
-
-// What the name of a secret looks like. A command does not get it unless it is
-// said so: whoever can make it run "env" would have it. Plain comparisons, not
-// patterns: each start of a shell makes them for each variable.
-var (
-	secretNames = []string{
-		"API_KEY", "TOKEN", "SECRET", "PASSWORD", "PGPASSWORD", "MYSQL_PWD", "GOOGLE_APPLICATION_CREDENTIALS",
-	}
-	secretPrefixes = []string{"AWS_", "AZURE_"}
-	secretSuffixes = []string{
-		"_API_KEY", "_APIKEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_PRIVATE_KEY", "_CREDENTIALS",
-		"_ACCESS_KEY", "_ACCESS_KEY_ID", "_SECRET_KEY", "_SECRET_ID", "_CONNECTION_STRING", "_DSN", "_PAT",
-	}
-)
-
-func secret(name string) bool {
-	return slices.Contains(secretNames, name) ||
-		slices.ContainsFunc(secretPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) ||
-		slices.ContainsFunc(secretSuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
-}
-
-// quiet is what keeps programs from waiting for somebody at a terminal that is
-// not there: no pager, no editor, no password prompt.
-var quiet = []string{
-	"TERM=dumb",
-	"PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "SYSTEMD_PAGER=cat",
-	"EDITOR=" + noEditor, "VISUAL=" + noEditor, "GIT_EDITOR=" + noEditor,
-	"GIT_TERMINAL_PROMPT=0",
-}
-
-// noEditor fails with a sentence that says what to do. Programs run $EDITOR by
-// sh -c, with the file's name behind it.
-const noEditor = `sh -c 'echo "no editor here: pass the text on the command line, as in git commit -m" >&2; exit 1'`
+import "github.com/limpet-sh/limpet/internal/environ"
 
 // DefaultEnv returns the program's environment as a shell gets it by default:
 // without variables that look like secrets (*_API_KEY, *_TOKEN, AWS_* and
@@ -50,48 +10,4 @@ const noEditor = `sh -c 'echo "no editor here: pass the text on the command line
 // patterns as in path.Match, are passed on in any case.
 //
 // Append to it to add variables of your own; the last entry of a name wins.
-func DefaultEnv(keep ...string) []string {
-	var env []string
-	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		if matches(keep, name) || !secret(name) && !runsCode(name) {
-			env = append(env, entry)
-		}
-	}
-	for _, entry := range quiet {
-		if name, _, _ := strings.Cut(entry, "="); !matches(keep, name) {
-			env = append(env, entry)
-		}
-	}
-	return lastWins(env)
-}
-
-func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		ok, err := path.Match(pattern, name)
-		return ok && err == nil
-	})
-}
-
-func runsCode(name string) bool {
-	switch name {
-	case "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", ipc.SessionVar, ipc.CommandVar:
-		return true
-	}
-	return strings.HasPrefix(name, "BASH_FUNC_")
-}
-
-// lastWins drops all but the last entry of each name, as os/exec does.
-func lastWins(env []string) []string {
-	seen := make(map[string]bool, len(env))
-	kept := make([]string, 0, len(env))
-	for _, entry := range slices.Backward(env) {
-		name, _, _ := strings.Cut(entry, "=")
-		if !seen[name] {
-			seen[name] = true
-			kept = append(kept, entry)
-		}
-	}
-	slices.Reverse(kept)
-	return kept
-}
+func DefaultEnv(keep ...string) []string { return environ.Default(keep...) }

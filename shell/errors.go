@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -23,6 +24,11 @@ var (
 	// ErrClosed means that the shell is closed, or was closed meanwhile.
 	ErrClosed = interrupt.ErrClosed
 )
+
+// errClosed is an ErrClosed that says what to do.
+var errClosed = fmt.Errorf("the shell is %w: start another one", ErrClosed)
+
+var errNotStarted = errors.New("shell: the zero PersistentShell has no bash: use Start")
 
 // InterruptError says that the command was stopped, why, and what became of
 // its processes.

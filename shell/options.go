@@ -5,17 +5,19 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/transport"
 	"github.com/limpet-sh/limpet/transport/local"
 )
 
 // Options say how a shell is made. The zero value of each field, and a nil
-// *Options, are good defaults. Start copies them.
+// *Options, are good defaults. Start copies them. Negative times, limits and
+// numbers are taken for 0: none for Timeout and IdleTimeout, events for Poll, and
+// the default for the others.
 type Options struct {
 	// Bash is the bash to run, 4.4 or newer. Empty means the first in PATH.
 	Bash string
@@ -32,7 +34,11 @@ type Options struct {
 
 	// Login sources /etc/profile and the first of ~/.bash_profile,
 	// ~/.bash_login and ~/.profile at the start, as a login shell does.
-	// InitFiles are sourced after that, in order.
+	// InitFiles are sourced after that, in order. One that is not there, or
+	// that bash cannot read, is a [*StartError] that names it; so is one that
+	// ends bash. Its exit code is no matter. What a file writes to stderr goes
+	// to Logger as a warning, what it writes to stdout to nobody. Reset sources
+	// them again; a bash that is replaced gets its state back instead.
 	Login     bool
 	InitFiles []string
 
@@ -66,8 +72,10 @@ type Options struct {
 
 	// Before is asked before each command, also one with Stdin; it may change
 	// the request. An error refuses the command and comes back in a
-	// [*RefusedError]. It is called without a lock, by the goroutine that
-	// called Run.
+	// [*RefusedError]. It is called by the goroutine that called Run, before it
+	// waits for its turn and without a lock, so several calls may come at the
+	// same time. Before may run commands on this shell itself: they run first,
+	// and Before is asked about them, too.
 	Before func(ctx context.Context, req *command.Request) error
 
 	// Interrupts stops commands of this shell from outside. Nil means that
@@ -93,14 +101,16 @@ type Options struct {
 
 // Hooks are functions that are told what happens in a shell; nil ones are
 // skipped. They are called by the goroutine that called Run, in order, and
-// hold it up.
+// hold it up. They must not run commands on their shell, nor Reset or Close it:
+// that waits for the command they are told of.
 type Hooks struct {
 	// Started is told right before a command is sent to bash, Finished when
 	// its result is known.
 	Started  func(command.Request)
 	Finished func(command.Request, command.Result, error)
 
-	// Restarted is told when a bash was replaced.
+	// Restarted is told when a bash was replaced, with the Restart of the
+	// Result. Reset replaces bash, too, but was asked for: it is not told.
 	Restarted func(*command.Restart)
 }
 
@@ -135,7 +145,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if opts.Env == nil {
 		opts.Env = DefaultEnv()
 	}
-	if err := checkEnv(opts.Env); err != nil {
+	if err := environ.Check(opts.Env); err != nil {
 		return opts, err
 	}
 	opts.Env, opts.InitFiles = slices.Clone(opts.Env), slices.Clone(opts.InitFiles)
@@ -161,18 +171,3 @@ func setDefault[T int | int64 | time.Duration](field *T, value T) {
 
 // keep is how many bytes of each end of a stream stay on disk.
 func (o *Options) keep() int64 { return max(o.OutputLimit, o.SpoolLimit)/2 + 4096 }
-
-// checkEnv refuses entries that no environment can hold. Names need not be
-// shell identifiers here: what a program inherited is passed on.
-func checkEnv(env []string) error {
-	for _, entry := range env {
-		name, _, found := strings.Cut(entry, "=")
-		switch {
-		case !found || name == "":
-			return &command.EnvError{Entry: entry, Reason: "wants NAME=value"}
-		case strings.IndexByte(entry, 0) >= 0:
-			return &command.EnvError{Entry: name, Reason: "holds a NUL byte"}
-		}
-	}
-	return nil
-}

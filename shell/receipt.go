@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/transport"
 )
 
 // cpuClock measures what a command costs by bash's own times and those of its
@@ -135,6 +137,14 @@ func (b *bash) trueDir(said string) string {
 	actual, err := proc.Dir(b.id.PID)
 	if err != nil || actual == said || filepath.IsAbs(said) && sameDir(said, actual) {
 		return said
+	}
+	if path, deleted := strings.CutSuffix(actual, " (deleted)"); deleted && transport.CheckDir(actual) != nil {
+		// The kernel has no better name for it than bash has, and the directory may
+		// be made again (proc_pid_cwd(5)).
+		if filepath.IsAbs(said) {
+			return said
+		}
+		return path
 	}
 	return actual
 }

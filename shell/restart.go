@@ -2,7 +2,6 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -168,8 +167,6 @@ func existing(dir string) string {
 	return dir
 }
 
-var errDeleted = errors.New("the runtime directory was deleted")
-
 // renewFiles makes the session's files anew if somebody deleted them. The
 // record is polled for from then on, until there is a new bash. If there is
 // something else in their place, the error is [ipc.ErrReplaced].
@@ -180,6 +177,7 @@ func (b *bash) renewFiles() error {
 	case ipc.Replaced:
 		return ipc.ErrReplaced
 	}
+	b.renewals++
 	// The lock first: a directory without one is swept by other programs.
 	err := b.shell.program.Ensure()
 	if err == nil {
@@ -191,7 +189,7 @@ func (b *bash) renewFiles() error {
 	}
 	if b.watch != nil && b.watch.Err == nil {
 		// Bash writes to a file that no directory has any more.
-		b.watch.Err = errDeleted
+		b.watch.Err = ipc.ErrDeleted
 	}
 	return nil
 }

@@ -15,20 +15,25 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/interrupt"
+	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/shell"
 )
 
 var errWhy = errors.New("the user pressed a key")
 
-// resultRow is a line of the table in the package documentation.
+// resultRow is a line of the table in the package documentation. Those of a full
+// disk, and of a deleted directory, are in disk_linux_test.go.
 type resultRow struct {
 	name   string
 	script string
 	req    command.Request // with limits
 	opts   shell.Options
 
+	pre  func(*interrupt.Source) // done before
 	ctx  func(context.Context) (context.Context, context.CancelFunc)
 	when func(*shell.PersistentShell, *interrupt.Source) // done once the script has begun
+
+	post func() // done at the end
 
 	code      int
 	stdout    string
@@ -44,6 +49,9 @@ func as[E error](err error) bool {
 }
 
 func interrupted(err error) bool { return as[*shell.InterruptError](err) }
+
+// blocked frees a Writer that does not return.
+var blocked = make(chan struct{}, 1)
 
 var resultTable = []resultRow{
 	{name: "exit 0", script: "echo hi", stdout: "hi\n"},
@@ -96,6 +104,24 @@ var resultTable = []resultRow{
 	{name: "bash killed", script: "echo part; kill -9 $$", code: -1, stdout: "part\n", as: as[*shell.DeadError], restarted: true},
 	{name: "bash crashed", script: "echo part; kill -SEGV $$", code: -1, stdout: "part\n", as: as[*shell.DeadError], restarted: true},
 
+	{name: "a Writer failed", script: "echo out; (exit 3)", code: 3, stdout: "out\n",
+		req: command.Request{Stdout: writerFunc(func([]byte) (int, error) { return 0, errWhy })}, is: []error{errWhy}},
+	{name: "a Writer failed, and a stop", script: "echo out; sleep 60", code: 124, stdout: "out\n",
+		req: command.Request{Timeout: 300 * time.Millisecond, Stdout: writerFunc(func([]byte) (int, error) { return 0, errWhy })},
+		is:  []error{shell.ErrTimeout}, isNot: []error{errWhy}, as: interrupted},
+	{name: "a Writer did not return", script: "echo out; (exit 3)", code: 3, stdout: "out\n",
+		req: command.Request{Stdout: writerFunc(func(p []byte) (int, error) {
+			<-blocked
+			return len(p), nil
+		})},
+		post: func() { blocked <- struct{}{} },
+		ctx: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		},
+		is: []error{ipc.ErrWriterStuck}},
+
+	{name: "refused by a Source", script: ": >ran", pre: func(src *interrupt.Source) { src.Stop(errWhy) },
+		code: -1, is: []error{shell.ErrInterrupted, errWhy}, as: interrupted},
 	{name: "refused by Before", script: "echo no; : >ran", opts: shell.Options{Before: func(context.Context, *command.Request) error { return errWhy }},
 		code: -1, is: []error{errWhy}, as: as[*shell.RefusedError]},
 	{name: "an empty script", script: " ", code: -1, is: []error{command.ErrEmptyScript}},
@@ -121,6 +147,12 @@ func TestResultsAndErrorsAreThoseOfTheTable(t *testing.T) {
 			opts.Dir, opts.Interrupts = dir, src
 			sh := start(t, &opts)
 
+			if row.post != nil {
+				defer row.post()
+			}
+			if row.pre != nil {
+				row.pre(src)
+			}
 			ctx := testenv.Context(t)
 			if row.ctx != nil {
 				var cancel context.CancelFunc

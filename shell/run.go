@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -130,6 +131,7 @@ type running struct {
 	started time.Time
 	clock   cpuClock
 	born    uint64 // when it was sent, as proc.Now has it
+	renewed int    // how often the files had been made anew by then
 	limits  limits.Limits
 	end     ending
 }
@@ -193,7 +195,7 @@ func (b *bash) render(req command.Request, started time.Time) (*running, string,
 		limits: limits.Limits{
 			Started: started, Timeout: limits.Pick(req.Timeout, b.opts.Timeout), Idle: limits.Pick(req.IdleTimeout, b.opts.IdleTimeout),
 		},
-		started: started,
+		started: started, renewed: b.renewals,
 		monitor: ipc.NewMonitor(run.Outputs, req.Stdout, req.Stderr),
 	}, lines, nil
 }
@@ -320,6 +322,7 @@ const writerPatience = time.Second
 func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) {
 	end := r.end
 	res := command.Result{Started: r.started}
+	diskErr := r.monitor.Full()
 	writeErr := r.monitor.Finish(ctx, end.cause != nil, writerPatience)
 
 	var readErr error
@@ -342,10 +345,28 @@ func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) 
 	}
 	err := b.verdict(ctx, r, &res)
 	if err == nil {
-		err = errors.Join(readErr, writeErr)
+		err = errors.Join(b.lostStatus(r, &res, diskErr), readErr, writeErr)
 	}
 	return res, err
 }
+
+// lostStatus returns what the disk did to the command, if anything. A script that
+// reports from inside of its eval and could not has no exit code: what bash says
+// then is that it could not write.
+func (b *bash) lostStatus(r *running, res *command.Result, diskErr error) error {
+	if !r.call.Inner || !r.end.reported || r.end.pipeline != nil {
+		return diskErr
+	}
+	if diskErr == nil && (b.renewals != r.renewed || b.files.Damage() != ipc.None) {
+		diskErr = &ipc.DiskError{Dir: b.files.Path(), Err: errStatusLost}
+	}
+	if diskErr != nil {
+		res.ExitCode, res.Receipt.Signal, res.Receipt.Pipeline = command.CodeUnknown, 0, nil
+	}
+	return diskErr
+}
+
+var errStatusLost = fmt.Errorf("%w while the command ran, and the exit code of the command with it", ipc.ErrDeleted)
 
 // settle takes over what bash said about itself.
 func (b *bash) settle(r *running) {

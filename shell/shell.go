@@ -8,6 +8,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/guard"
+	"github.com/limpet-sh/limpet/internal/limits"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/interrupt"
@@ -21,6 +22,9 @@ import (
 //
 // Close it: it holds a bash, some descriptors and files. If the program is
 // killed instead, a guard process ends what the shell had started.
+//
+// [Start] makes one. The zero value has no bash: Run, Do and Reset return an error
+// that says so, the other methods do nothing.
 type PersistentShell struct {
 	opts    Options
 	entry   string // LIMPET_SESSION=..., the mark of this session's processes
@@ -52,7 +56,7 @@ type PersistentShell struct {
 // [*StartError], [*DirError] and [*ipc.DiskError], or ctx's own.
 func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, limits.NotBegun(ctx)
 	}
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -191,9 +195,9 @@ func (s *PersistentShell) take(ctx context.Context) error {
 	select {
 	case <-s.turn:
 	case <-s.closing:
-		return ErrClosed
+		return errClosed
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return limits.NotBegun(ctx)
 	}
 	// What ended meanwhile must not be started: of two cases that are ready,
 	// select takes any.
@@ -206,12 +210,15 @@ func (s *PersistentShell) take(ctx context.Context) error {
 
 // refusal returns why nothing may be started now, or nil.
 func (s *PersistentShell) refusal(ctx context.Context) error {
+	if s.turn == nil {
+		return errNotStarted
+	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return limits.NotBegun(ctx)
 	}
 	select {
 	case <-s.closing:
-		return ErrClosed
+		return errClosed
 	default:
 	}
 	if err := s.opts.Interrupts.Refusal(); err != nil {
@@ -239,7 +246,7 @@ func (s *PersistentShell) running(ctx context.Context) (_ context.Context, done 
 	s.mu.Unlock()
 	select {
 	case <-s.closing: // Close may have come before cancel was there for it.
-		cancel(ErrClosed)
+		cancel(errClosed)
 	default:
 	}
 	return ctx, func() {
@@ -258,7 +265,7 @@ func (s *PersistentShell) running(ctx context.Context) (_ context.Context, done 
 func (s *PersistentShell) Interrupt() error {
 	select {
 	case <-s.closing:
-		return ErrClosed
+		return errClosed
 	default:
 	}
 	s.stop(ErrInterrupted)
@@ -318,10 +325,13 @@ func (s *PersistentShell) setDir(res *command.Result) {
 // to call twice and beside everything else; calls that wait for their turn
 // return ErrClosed.
 func (s *PersistentShell) Close() error {
+	if s.turn == nil {
+		return nil
+	}
 	s.closeOne.Do(func() {
 		defer close(s.closed)
 		close(s.closing)
-		s.stop(ErrClosed)
+		s.stop(errClosed)
 		s.saves.close()
 		<-s.turn // The command that was stopped gives it back. Nobody gets it again.
 		s.endBash((*bash).leave)

@@ -48,12 +48,14 @@ func TestStartRefusesWhatIsNoBash(t *testing.T) {
 		want string
 	}{
 		{"missing", "/no/such/bash", "install it"},
-		{"not executable", "/etc/passwd", "install it"},
-		{"a directory", t.TempDir(), "install it"},
+		{"not executable", "/etc/passwd", "permission denied; make it executable (chmod +x), or set Options.Bash to the path of another one"},
+		{"a directory", t.TempDir(), "is a directory; set Options.Bash to the path of a bash"},
 		{"too old", program(t, oldBash), "bash 3.2.57(1)-release is too old: limpet needs 4.4 or newer"},
-		{"ends at once", program(t, "#!/bin/sh\necho nothing here >&2\nexit 3\n"), "exit status 3): it said: nothing here"},
+		{"ends at once", program(t, "#!/bin/sh\necho nothing here >&2\nexit 3\n"),
+			"exit status 3): it said: nothing here; Options.Bash wants a bash, 4.4 or newer"},
 		{"killed", program(t, "#!/bin/sh\nkill -9 $$\n"), "killed by signal 9"},
-		{"another shell", "/bin/cat", ""},
+		{"another program", "/bin/cat", "; Options.Bash wants a bash, 4.4 or newer"},
+		{"another shell", program(t, "#!/bin/sh\necho 'Illegal option --' >&2\nexit 2\n"), "; Options.Bash wants a bash, 4.4 or newer"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			sh, err := shell.Start(testenv.Context(t), &shell.Options{Bash: test.bash, RuntimeDir: t.TempDir(), StartTimeout: 2 * time.Second})
@@ -89,8 +91,8 @@ func startHelper() error {
 
 func TestStartRefusesWhatCannotBeExecuted(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
-		{"no program", "no program\n", "exec format error"},
-		{"no interpreter", "#!/no/such/interpreter\n", "no such file"},
+		{"no program", "no program\n", "exec format error; Options.Bash wants a bash"},
+		{"no interpreter", "#!/no/such/interpreter\n", "no such file or directory; Options.Bash wants a bash"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			out, err := helper(t, "start", "LIMPET_TEST_BASH="+program(t, test.text), "LIMPET_TEST_DIR="+t.TempDir()).CombinedOutput()

@@ -1,6 +1,7 @@
 package shell_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -155,6 +156,35 @@ func TestADeletedDirectoryDoesNotBrickTheShell(t *testing.T) {
 	assert.Contains(t, strings.Join(res.Restart.Lost, "; "), filepath.Join(top, "a/b"))
 	assert.NotContains(t, res.Restart.Restored, "working directory")
 	assert.Equal(t, "1 "+top, says(t, sh, "echo $x $PWD"))
+}
+
+// The kernel calls it "/x/gone (deleted)", which is no path.
+func TestADirectoryThatWasDeletedKeepsItsName(t *testing.T) {
+	top := testenv.TempDir(t)
+	sh := start(t, &shell.Options{Dir: top})
+	gone := filepath.Join(top, "gone")
+	run(t, sh, "mkdir gone; cd gone; rmdir ../gone")
+	assert.Equal(t, gone, sh.Dir())
+	for _, req := range []command.Request{{Script: "pwd", Stdin: strings.NewReader("")}, {Script: "pwd", Dir: "."}} {
+		_, err := sh.Do(testenv.Context(t), req)
+		dir, ok := errors.AsType[*shell.DirError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, gone, dir.Dir)
+		assert.ErrorIs(t, err, os.ErrNotExist)
+	}
+	assert.Equal(t, "here", says(t, sh, "echo here"))
+
+	require.NoError(t, os.Mkdir(gone, 0o755))
+	for _, req := range []command.Request{{Script: "pwd -P", Stdin: strings.NewReader("")}, {Script: "pwd -P", Dir: "."}} {
+		res, err := sh.Do(testenv.Context(t), req)
+		require.NoError(t, err)
+		assert.Equal(t, gone+"\n", res.Stdout.String())
+	}
+
+	run(t, sh, "cd "+top+"; mkdir other; cd other; rmdir ../other; PWD=made-up")
+	assert.Equal(t, filepath.Join(top, "other"), sh.Dir())
+	run(t, sh, "cd "+top+"; mkdir 'odd (deleted)'; cd 'odd (deleted)'")
+	assert.Equal(t, filepath.Join(top, "odd (deleted)"), sh.Dir())
 }
 
 func TestTheUsersExitTrapRunsAndItsOutputBelongsToTheCommand(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -19,6 +17,7 @@ type StartError struct {
 	Signal syscall.Signal // 0 if none ended it
 	Said   string         // what it said
 	Err    error
+	Remedy string // what to do about it; empty where Err says so
 }
 
 func (e *StartError) Error() string {
@@ -30,6 +29,9 @@ func (e *StartError) Error() string {
 	}
 	if e.Said != "" {
 		text += ": it said: " + e.Said
+	}
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
 	}
 	return text
 }
@@ -47,10 +49,16 @@ func (e *DirError) Error() string {
 }
 func (e *DirError) Unwrap() error { return e.Err }
 
-// NoBashError says that there is no bash.
+// NoBashError says that there is no bash, or none that can be executed.
 type NoBashError struct{ Err error }
 
 func (e *NoBashError) Error() string {
+	switch {
+	case errors.Is(e.Err, fs.ErrPermission):
+		return "bash cannot be executed: " + e.Err.Error() + "; make it executable (chmod +x), or set Options.Bash to the path of another one"
+	case errors.Is(e.Err, syscall.EISDIR):
+		return "no bash: " + e.Err.Error() + "; set Options.Bash to the path of a bash"
+	}
 	return "no bash: " + e.Err.Error() + "; install it (apt-get install bash), or set Options.Bash to its path"
 }
 
@@ -74,20 +82,4 @@ func CheckDir(dir string) error {
 		return &DirError{Dir: dir, Err: errNotDir}
 	}
 	return nil
-}
-
-// FindBash returns the absolute path of bash, or of the first one in PATH if
-// bash is empty. Errors are [*StartError] that wrap a [*NoBashError].
-func FindBash(bash string) (string, error) {
-	if bash == "" {
-		bash = "bash"
-	}
-	path, err := exec.LookPath(bash)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
-	if err != nil {
-		return "", &StartError{Argv: []string{bash}, Code: -1, Err: &NoBashError{Err: err}}
-	}
-	return path, nil
 }

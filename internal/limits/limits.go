@@ -3,6 +3,8 @@
 package limits
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,4 +48,14 @@ func (l Limits) Exceeded(quiet time.Duration) error {
 		return fmt.Errorf("%w: no output for %v", interrupt.ErrIdle, l.Idle)
 	}
 	return nil
+}
+
+// NotBegun is the error for what did not begin because ctx had ended. It is, for
+// errors.Is, what ended ctx, and ctx's own error.
+func NotBegun(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, ctx.Err()) {
+		cause = fmt.Errorf("%w (%w)", cause, ctx.Err())
+	}
+	return fmt.Errorf("nothing ran: %w", cause)
 }

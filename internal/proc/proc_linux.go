@@ -60,7 +60,7 @@ func parseStat(b []byte) (Stat, error) {
 	return Stat{
 		Ended: ended,
 		PID:   number(string(b[:start])), PPID: number(fields[ppid]),
-		PGRP:  number(fields[pgrp]), SID: number(fields[session]),
+		PGRP: number(fields[pgrp]), SID: number(fields[session]),
 		State: fields[state][0], Threads: number(fields[threads]), Start: began,
 		User: ticks(utime), System: ticks(utime + 1),
 		ChildUser: ticks(utime + 2), ChildSystem: ticks(utime + 3),

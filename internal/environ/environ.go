@@ -1,0 +1,116 @@
+// Package environ makes the environment that a command gets by default, and checks
+// one that somebody else made.
+package environ
+
+import (
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/limpet-sh/limpet/command"
+)
+
+// The marks of what limpet starts: see package ipc.
+const (
+	SessionVar = "LIMPET_SESSION" // one value per shell or runner
+	CommandVar = "LIMPET_COMMAND" // one value per one-shot command
+)
+
+// What the name of a secret looks like. A command does not get it unless it is
+// said so: whoever can make it run "env" would have it. Plain comparisons, not
+// patterns: each start of a shell makes them for each variable.
+var (
+	secretNames = []string{
+		"API_KEY", "TOKEN", "SECRET", "PASSWORD", "PGPASSWORD", "MYSQL_PWD", "GOOGLE_APPLICATION_CREDENTIALS",
+	}
+	secretPrefixes = []string{"AWS_", "AZURE_"}
+	secretSuffixes = []string{
+		"_API_KEY", "_APIKEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_PRIVATE_KEY", "_CREDENTIALS",
+		"_ACCESS_KEY", "_ACCESS_KEY_ID", "_SECRET_KEY", "_SECRET_ID", "_CONNECTION_STRING", "_DSN", "_PAT",
+	}
+)
+
+func secret(name string) bool {
+	return slices.Contains(secretNames, name) ||
+		slices.ContainsFunc(secretPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) ||
+		slices.ContainsFunc(secretSuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
+}
+
+// quiet is what keeps programs from waiting for somebody at a terminal that is
+// not there: no pager, no editor, no password prompt.
+var quiet = []string{
+	"TERM=dumb",
+	"PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "SYSTEMD_PAGER=cat",
+	"EDITOR=" + noEditor, "VISUAL=" + noEditor, "GIT_EDITOR=" + noEditor,
+	"GIT_TERMINAL_PROMPT=0",
+}
+
+// noEditor fails at once. Programs run $EDITOR by sh -c with the file's name behind
+// it, but scripts as they find it: it must be one word, which says nothing itself.
+// Git says that there was a problem with its editor, and to use -m.
+const noEditor = "false"
+
+// Default returns the program's environment as a command gets it by default: see
+// shell.DefaultEnv. What is in keep, which may be patterns, is passed on in any
+// case.
+func Default(keep ...string) []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if matches(keep, name) || !secret(name) && !runsCode(name) {
+			env = append(env, entry)
+		}
+	}
+	for _, entry := range quiet {
+		if name, _, _ := strings.Cut(entry, "="); !matches(keep, name) {
+			env = append(env, entry)
+		}
+	}
+	return lastWins(env)
+}
+
+// Check refuses entries that no environment can hold, by a [*command.EnvError].
+// Names need not be shell identifiers here: what a program inherited is passed on.
+func Check(env []string) error {
+	for _, entry := range env {
+		name, _, found := strings.Cut(entry, "=")
+		switch {
+		case !found || name == "":
+			return &command.EnvError{Entry: entry, Reason: "wants NAME=value"}
+		case strings.IndexByte(entry, 0) >= 0:
+			return &command.EnvError{Entry: name, Reason: "holds a NUL byte"}
+		}
+	}
+	return nil
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
+}
+
+func runsCode(name string) bool {
+	switch name {
+	case "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", SessionVar, CommandVar:
+		return true
+	}
+	return strings.HasPrefix(name, "BASH_FUNC_")
+}
+
+// lastWins drops all but the last entry of each name, as os/exec does.
+func lastWins(env []string) []string {
+	seen := make(map[string]bool, len(env))
+	kept := make([]string, 0, len(env))
+	for _, entry := range slices.Backward(env) {
+		name, _, _ := strings.Cut(entry, "=")
+		if !seen[name] {
+			seen[name] = true
+			kept = append(kept, entry)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
