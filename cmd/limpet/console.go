@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 
@@ -19,6 +20,8 @@ type console struct {
 
 	mu      sync.Mutex
 	midLine bool
+	asking  bool     // a prompt is shown: notes are held
+	held    []string // to be told when the prompt is answered
 }
 
 func newConsole() *console {
@@ -28,16 +31,51 @@ func newConsole() *console {
 	return c
 }
 
-// notef tells the user something, on a line of its own on stderr.
+// logger returns a logger whose warnings the user is told.
+func (c *console) logger() *slog.Logger { return slog.New(warnings{console: c}) }
+
+// notef tells the user something, on a line of its own on stderr. It may be
+// called by several goroutines at once: warnings come when they come.
 func (c *console) notef(format string, args ...any) {
-	c.freshLine()
-	fmt.Fprintf(c.stderr.file, "limpet: "+format+"\n", args...)
+	line := fmt.Sprintf("limpet: "+format+"\n", args...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asking {
+		c.held = append(c.held, line)
+		return
+	}
+	c.endLine()
+	fmt.Fprint(c.stderr.file, line)
+}
+
+// asks holds notes back until answered: a prompt is shown, and the user types
+// behind it. Bash does the same with the news of its jobs.
+func (c *console) asks() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking = true
+}
+
+// answered tells what was held back. The cursor is at the start of a line.
+func (c *console) answered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking = false
+	for _, line := range c.held {
+		fmt.Fprint(c.stderr.file, line)
+	}
+	c.held = nil
 }
 
 // freshLine ends a line that a command left open.
 func (c *console) freshLine() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.endLine()
+}
+
+// endLine is freshLine, under the lock.
+func (c *console) endLine() {
 	if c.midLine {
 		fmt.Fprintln(c.stderr.file)
 		c.midLine = false

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -48,6 +50,7 @@ var flagNames = strings.NewReplacer(
 	"Options.StartTimeout", "--start-timeout",
 	"set RuntimeDir", "set --runtime-dir",
 	"raise the output limit", "raise --output-limit",
+	"pass binary data through Stdin or a file", "keep binary data in a file",
 	"ask for Unconfined explicitly", "leave --sandbox out",
 	"ask for HostNetwork explicitly", "use --sandbox host-network",
 	"use WorkspaceWrite on", "use --sandbox workspace-write on",
@@ -63,22 +66,81 @@ func explain(err error) string {
 	if err == nil || isA[status](err) {
 		return ""
 	}
-	var lines []string
-	for line := range strings.Lines(flagNames.Replace(err.Error()) + remedy(err)) {
-		lines = append(lines, strings.TrimSpace(line))
-	}
-	return strings.Join(lines, "; ")
+	return oneLine(flagNames.Replace(unprefixed(err)) + remedy(err))
 }
 
-// remedy adds what to do about a bash that ended, or was none, before it could
-// run anything; the library does not know what was meant.
+// packages begin the messages of the library's errors, as Go has it. To users
+// they mean nothing, or the wrong thing. The sandbox is not among them: it is
+// what the user asked for.
+var packages = []string{"command", "egress", "ipc", "proc", "rundir", "shell"}
+
+// unprefixed returns the message of err without the names of packages. Only
+// those are taken out that begin an error: a script may print the same words.
+func unprefixed(err error) string {
+	text := err.Error()
+	for _, part := range parts(err) {
+		name, rest, ok := strings.Cut(part.Error(), ": ")
+		if ok && slices.Contains(packages, name) {
+			text = strings.Replace(text, name+": "+rest, rest, 1)
+		}
+	}
+	return text
+}
+
+// parts returns err and all that it wraps, from the outside in.
+func parts(err error) []error {
+	all := []error{err}
+	switch err := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := err.Unwrap(); inner != nil {
+			all = append(all, parts(inner)...)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range err.Unwrap() {
+			all = append(all, parts(inner)...)
+		}
+	}
+	return all
+}
+
+// inWords says what the value of a flag should have been, where the flag
+// package repeats what a parser of Go said to its programmer.
+func inWords(err error) error {
+	cause := errors.Unwrap(err)
+	if cause == nil {
+		return err
+	}
+	text, ok := strings.CutSuffix(err.Error(), cause.Error())
+	if !ok {
+		return err
+	}
+	switch {
+	case isA[*strconv.NumError](cause):
+		return errors.New(text + "wants true or false") // To strconv that is a number.
+	case strings.HasPrefix(cause.Error(), "time: "):
+		return errors.New(text + "wants a time, as in 90s or 5m")
+	}
+	return err
+}
+
+// restartNews is what a restart says, as an error: its Err is explained too.
+type restartNews struct{ *command.Restart }
+
+func (r restartNews) Error() string { return r.String() }
+func (r restartNews) Unwrap() error { return r.Err }
+
+// remedy adds what to do about a bash that ended before it could run anything,
+// where the library does not know what was meant.
 func remedy(err error) string {
 	e, ok := errors.AsType[*shell.StartError](err)
-	if !ok || e.Code < 0 && e.Signal == 0 && !errors.Is(err, syscall.ENOEXEC) {
+	if !ok || e.Remedy != "" || e.Code < 0 && e.Signal == 0 {
 		return ""
 	}
 	return "; --bash wants a bash, 4.4 or newer, and a file for --init must not end it"
 }
 
-// errNoInput is why nothing is read from a terminal.
-var errNoInput = errors.New("no script: give it as an argument, or on standard input, or use limpet repl")
+// Why there is nothing to run. From a terminal nothing is read.
+var (
+	errNoInput = errors.New("no script: give it as an argument, or on standard input, or use limpet repl")
+	errNothing = errors.New("there is nothing on standard input: send a script, as in 'limpet run <script.sh', or give it as an argument")
+)

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"fmt"
+	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/shell"
@@ -58,21 +60,53 @@ func (f *shellFlags) options(cmd *cobra.Command) (*shell.Options, error) {
 			return nil, usagef(cmd, "--%s %v: wants a time above zero, as in 90s", name, d)
 		}
 	}
+	if err := f.checkPaths(cmd); err != nil {
+		return nil, err
+	}
 	env, err := f.environ(cmd)
 	if err != nil {
 		return nil, err
-	}
-	for _, file := range f.initFiles {
-		// Bash would say so too, but goes on without the file.
-		if err := readable(file); err != nil {
-			return nil, fmt.Errorf("init file: %w", err)
-		}
 	}
 	opts := &shell.Options{
 		Bash: f.bash, Dir: f.dir, Env: env, Login: f.login, InitFiles: f.initFiles, RuntimeDir: f.runtimeDir,
 		Timeout: f.timeout, IdleTimeout: f.idleTimeout, StartTimeout: f.startTimeout, OutputLimit: int64(f.outputLimit),
 	}
 	return opts, f.sandbox.confine(cmd, opts)
+}
+
+// checkPaths refuses what cannot be meant, while it is known which flag said
+// it. What fails in spite of that, as on a full disk, is no wrong usage.
+func (f *shellFlags) checkPaths(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("bash") && f.bash == "" {
+		return emptyPath(cmd, "bash")
+	}
+	type given struct {
+		flag, path string
+		isDir      bool
+		mode       uint32
+	}
+	paths := []given{{"dir", f.dir, true, unix.X_OK}, {"runtime-dir", f.runtimeDir, true, unix.W_OK | unix.X_OK}}
+	for _, file := range f.initFiles {
+		// Bash would say so too, but goes on without the file.
+		paths = append(paths, given{"init", file, false, unix.R_OK})
+	}
+	for _, p := range paths {
+		if !cmd.Flags().Changed(p.flag) {
+			continue
+		}
+		if p.path == "" {
+			return emptyPath(cmd, p.flag)
+		}
+		if err := usable(p.path, p.isDir, p.mode); err != nil {
+			return usagef(cmd, "--%s %q: %w", p.flag, p.path, err)
+		}
+	}
+	return nil
+}
+
+// emptyPath is for a path that the library would take for "the default one".
+func emptyPath(cmd *cobra.Command, name string) error {
+	return usagef(cmd, `--%s "": wants a path; is a variable empty?`, name)
 }
 
 // environ is the environment of the shell. It is never nil, which to the
@@ -84,12 +118,16 @@ func (f *shellFlags) environ(cmd *cobra.Command) ([]string, error) {
 		}
 	}
 	for _, entry := range f.env {
-		if !strings.Contains(entry, "=") {
+		switch strings.IndexByte(entry, '=') {
+		case -1:
 			return nil, usagef(cmd, "--env %q: wants NAME=value; to pass on a variable that is set here use --keep-env", entry)
+		case 0:
+			return nil, usagef(cmd, `--env "=...": there is no name before the =; is a variable empty?`)
 		}
 	}
-	if err := command.ValidateEnv(f.env); err != nil {
-		return nil, &usageError{command: cmd.CommandPath(), err: err}
+	if e, ok := errors.AsType[*command.EnvError](command.ValidateEnv(f.env)); ok {
+		// The value stays out: it may be a secret.
+		return nil, usagef(cmd, "--env %q: the name %s", e.Entry+"=...", e.Reason)
 	}
 	if f.cleanEnv {
 		return append(f.kept(), f.env...), nil
@@ -112,14 +150,20 @@ func (f *shellFlags) kept() []string {
 	return kept
 }
 
-func readable(file string) error {
-	f, err := os.Open(file)
-	if err != nil {
+// usable returns why the path is not what it should be, or may not be used for
+// what mode says. The path is not in the error.
+func usable(path string, isDir bool, mode uint32) error {
+	st, err := os.Stat(path)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	switch {
+	case err != nil:
 		return err
+	case isDir && !st.IsDir():
+		return unix.ENOTDIR
+	case !isDir && st.IsDir():
+		return unix.EISDIR
 	}
-	defer f.Close() // Nothing was written.
-	if st, err := f.Stat(); err == nil && st.IsDir() {
-		return fmt.Errorf("%s is a directory", file)
-	}
-	return nil
+	return unix.Access(path, mode)
 }

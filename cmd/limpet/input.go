@@ -15,6 +15,9 @@ import (
 // lineReader asks for lines. One read is under way at a time; close may come
 // beside it, at the very end.
 type lineReader interface {
+	// asks reports whether there are prompts. Without a user there are none.
+	asks() bool
+
 	// read asks for a line, which comes without its newline. It returns
 	// errAborted for a Ctrl-C that was a key to it, and io.EOF at the end.
 	read(prompt string) (string, error)
@@ -30,10 +33,11 @@ var errAborted = errors.New("aborted")
 
 // newLineReader returns an editor where there is a terminal for it, and else a
 // reader of plain lines, whose prompts go to stderr: stdout is the commands'.
+// Those want stdin and stderr to be terminals, as bash(1) has it.
 func newLineReader() lineReader {
-	terminal := term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
-	if !terminal || !liner.TerminalSupported() {
-		return &plainLines{in: bufio.NewReader(os.Stdin)}
+	in, out := term.IsTerminal(int(os.Stdin.Fd())), term.IsTerminal(int(os.Stdout.Fd()))
+	if !in || !out || !liner.TerminalSupported() {
+		return &plainLines{in: bufio.NewReader(os.Stdin), prompts: in && term.IsTerminal(int(os.Stderr.Fd()))}
 	}
 	state := liner.NewLiner()
 	state.SetCtrlCAborts(true)
@@ -43,6 +47,8 @@ func newLineReader() lineReader {
 // editor edits lines on a terminal, with a history. While it reads, Ctrl-C is
 // a key; in between it is a signal again.
 type editor struct{ state *liner.State }
+
+func (e *editor) asks() bool { return true }
 
 func (e *editor) read(prompt string) (string, error) {
 	line, err := e.state.Prompt(prompt)
@@ -62,13 +68,18 @@ func (e *editor) ask(prompt string) { fmt.Print("\n" + prompt) }
 func (e *editor) close() { _ = e.state.Close() } // It has no errors.
 
 // plainLines reads lines from a pipe, a file, or a terminal that cannot do more.
-type plainLines struct{ in *bufio.Reader }
+type plainLines struct {
+	in      *bufio.Reader
+	prompts bool
+}
+
+func (p *plainLines) asks() bool { return p.prompts }
 
 func (p *plainLines) read(prompt string) (string, error) {
-	fmt.Fprint(os.Stderr, prompt)
+	p.say(prompt)
 	line, err := p.in.ReadString('\n')
 	if err == io.EOF && line == "" {
-		fmt.Fprintln(os.Stderr)
+		p.say("\n")
 	}
 	if err != nil && (err != io.EOF || line == "") {
 		return "", err
@@ -76,6 +87,12 @@ func (p *plainLines) read(prompt string) (string, error) {
 	return strings.TrimSuffix(line, "\n"), nil
 }
 
-func (p *plainLines) ask(prompt string) { fmt.Fprint(os.Stderr, "\n"+prompt) }
+func (p *plainLines) ask(prompt string) { p.say("\n" + prompt) }
+
+func (p *plainLines) say(text string) {
+	if p.prompts {
+		fmt.Fprint(os.Stderr, text)
+	}
+}
 
 func (p *plainLines) close() {}

@@ -49,7 +49,7 @@ hangs is stopped without losing them, and a bash that ends is brought back.`,
 	root.SetContext(context.Background())
 	root.SetVersionTemplate("limpet {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{command: cmd.CommandPath(), err: err}
+		return &usageError{command: cmd.CommandPath(), err: inWords(err)}
 	})
 	root.SuggestionsMinimumDistance = 2
 	root.SetHelpCommand(helpCommand())

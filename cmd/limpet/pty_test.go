@@ -18,6 +18,7 @@ const (
 	ctrlC         = "\x03"
 	ctrlD         = "\x04"
 	ctrlBackslash = "\x1c"
+	ctrlZ         = "\x1a"
 	arrowUp       = "\x1b[A"
 )
 
@@ -29,6 +30,7 @@ type terminal struct {
 	cmd      *exec.Cmd
 	ended    chan error
 	shown    chan string // closed when the terminal is gone
+	seen     string      // all of it, up to what sees waited for
 	unread   string
 	modeThen *term.State
 }
@@ -37,12 +39,17 @@ type terminal struct {
 // prompt there is "~ $ ".
 func onTerminal(t *testing.T, home, termName string, args ...string) *terminal {
 	t.Helper()
+	return programOnTerminal(t, home, termName, "limpet", args...)
+}
+
+func programOnTerminal(t *testing.T, home, termName, program string, args ...string) *terminal {
+	t.Helper()
 	user, tty, err := pty.Open()
 	require.NoError(t, err)
 	require.NoError(t, pty.Setsize(user, &pty.Winsize{Rows: 24, Cols: 80}))
 	mode, err := term.GetState(int(tty.Fd()))
 	require.NoError(t, err)
-	cmd := exec.Command("limpet", args...)
+	cmd := exec.Command(program, args...)
 	cmd.Dir = home
 	cmd.Env = append(os.Environ(), "HOME="+home, "TERM="+termName)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
@@ -95,7 +102,8 @@ func (tm *terminal) sees(text string) {
 	tm.t.Helper()
 	late := time.After(patience)
 	for {
-		if _, rest, ok := strings.Cut(tm.unread, text); ok {
+		if before, rest, ok := strings.Cut(tm.unread, text); ok {
+			tm.seen += before + text
 			tm.unread = rest
 			return
 		}

@@ -25,10 +25,13 @@ The prompt shows the directory, and the last exit code if it was not 0. A
 statement that is not complete goes on in the next line.
 
 Ctrl-C stops the command that runs, or drops the line that is being typed.
-Ctrl-D or exit leaves, with the exit code that a shell would have. A bash that
-ends in another way, by set -e or a signal, is replaced by one with its state.
+Ctrl-\ and Ctrl-Z do nothing: a command cannot be suspended, but one with & at
+its end runs in the background. Ctrl-D or exit leaves, with the exit code that a
+shell would have. A bash that ends in another way, by set -e or a signal, is
+replaced by one with its state.
 
-Commands read nothing from the terminal: they have no standard input.`,
+Where standard input is no terminal there are no prompts, as in bash. Commands
+read nothing from it, nor from the terminal: they have no standard input.`,
 		Example: `  limpet repl
   limpet repl --dir /tmp --timeout 1m
   printf 'cd /tmp\npwd\nexit 3\n' | limpet repl`,
@@ -50,17 +53,23 @@ const greeting = "limpet: bash that stays. Ctrl-C stops a command, Ctrl-D or exi
 func runREPL(opts *shell.Options, mergeStderr bool) error {
 	// With room for each: a Ctrl-C must not get lost behind a Ctrl-\.
 	signals := make(chan os.Signal, len(stopSignals))
+	console := newConsole()
+	opts.Logger = console.logger()
 	sh, err := startForREPL(opts, signals)
 	if err != nil {
 		return err
 	}
 	defer sh.Close() // It cannot fail.
 	r := repl{
-		sh: sh, signals: signals, console: newConsole(), lines: newLineReader(),
+		sh: sh, signals: signals, console: console, lines: newLineReader(),
 		home: homeOf(opts.Env), mergeStderr: mergeStderr,
 	}
 	defer r.lines.close()
-	fmt.Fprintln(os.Stderr, greeting)
+	if r.lines.asks() {
+		ignoreSuspend()
+		fmt.Fprintln(os.Stderr, greeting)
+	}
+	defer console.answered() // Nobody will.
 	return r.loop()
 }
 
@@ -98,7 +107,9 @@ func (r *repl) loop() error {
 			return exit(r.status)
 		}
 		if err != nil {
-			fmt.Fprintln(os.Stderr) // The cursor is behind a prompt.
+			if r.lines.asks() {
+				fmt.Fprintln(os.Stderr) // The cursor is behind a prompt.
+			}
 			return err
 		}
 		if strings.TrimSpace(statement) == "" {
@@ -118,7 +129,9 @@ func (r *repl) statement() (string, error) {
 	for {
 		ask := morePrompt
 		if text == "" {
-			r.console.freshLine()
+			if r.lines.asks() {
+				r.console.freshLine()
+			}
 			ask = prompt(r.sh.Dir(), r.home, r.status)
 		}
 		line, err := r.line(ask)
@@ -148,6 +161,9 @@ type reply struct {
 // the read that is under way becomes that of the next call. At the end of
 // limpet it is left behind: nothing but the end of the program frees it.
 func (r *repl) line(ask string) (string, error) {
+	if r.lines.asks() {
+		r.console.asks()
+	}
 	if r.reading != nil {
 		r.lines.ask(ask)
 	} else {
@@ -162,6 +178,7 @@ func (r *repl) line(ask string) (string, error) {
 		select {
 		case got := <-r.reading:
 			r.reading = nil
+			r.console.answered()
 			return got.line, got.err
 		case sig := <-r.signals:
 			switch sig {
@@ -194,7 +211,7 @@ func (r *repl) run(statement string) (leave bool, _ error) {
 	if err == nil && wantsExit(statement) {
 		return true, exit(r.status)
 	}
-	r.console.notef("%s", explain(errors.New(res.Restart.String())))
+	r.console.notef("%s", explain(restartNews{res.Restart}))
 	return false, nil
 }
 

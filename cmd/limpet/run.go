@@ -72,10 +72,21 @@ func scriptsOf(cmd *cobra.Command, args []string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the script from standard input: %w", err)
 		}
-		args = []string{string(script)}
+		err = (command.Request{Script: string(script)}).Validate()
+		if errors.Is(err, command.ErrEmptyScript) {
+			return nil, usagef(cmd, "%w", errNothing)
+		}
+		if err != nil {
+			return nil, usagef(cmd, "standard input: %w", err)
+		}
+		return []string{string(script)}, nil
 	}
 	for i, script := range args {
-		if err := (command.Request{Script: script}).Validate(); err != nil {
+		err := (command.Request{Script: script}).Validate()
+		if errors.Is(err, command.ErrEmptyScript) {
+			return nil, usagef(cmd, "script %d is empty", i+1)
+		}
+		if err != nil {
 			return nil, usagef(cmd, "script %d: %w", i+1, err)
 		}
 	}
@@ -85,12 +96,14 @@ func scriptsOf(cmd *cobra.Command, args []string) ([]string, error) {
 func runScripts(flags runFlags, opts *shell.Options, scripts []string) (err error) {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
+	console := newConsole()
+	opts.Logger = console.logger()
 	sh, err := shell.Start(ctx, opts)
 	if err != nil {
 		return errors.Join(gotSignal(ctx), err)
 	}
 	defer sh.Close() // It cannot fail.
-	r := runner{flags: flags, sh: sh, console: newConsole()}
+	r := runner{flags: flags, sh: sh, console: console}
 	return r.all(ctx, scripts)
 }
 
@@ -143,7 +156,7 @@ func (r *runner) tell(script string, res command.Result, err error, last bool) e
 	}
 	if res.Restart != nil && !r.flags.json && (err != nil || !last) {
 		// After the last script nobody misses the old bash.
-		r.console.notef("%s", explain(errors.New(res.Restart.String())))
+		r.console.notef("%s", explain(restartNews{res.Restart}))
 	}
 	if r.flags.receipt {
 		r.console.notef("%s", receiptLine(res, err))

@@ -68,6 +68,9 @@ func (f *sandboxFlags) policy(cmd *cobra.Command, dir string) (sandbox.Policy, b
 		return sandbox.Policy{}, false, nil
 	}
 	workspace := f.workspace
+	if workspace == "" && cmd.Flags().Changed("workspace") {
+		return sandbox.Policy{}, false, emptyPath(cmd, "workspace")
+	}
 	if workspace == "" {
 		workspace = dir
 	}

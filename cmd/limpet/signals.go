@@ -22,6 +22,11 @@ func catch(c chan<- os.Signal, signals ...os.Signal) {
 	}
 }
 
+// ignoreSuspend makes nothing of Ctrl-Z: who stopped limpet would not stop its
+// command, which is on no terminal, and would get the terminal back without
+// echo. It does not ignore the signal itself: commands would inherit that.
+func ignoreSuspend() { catch(make(chan os.Signal, 1), syscall.SIGTSTP) }
+
 // untilSignal returns a context that ends, with a *signalError as its cause,
 // when limpet is told to stop. A SIGINT after that ends limpet at once, for
 // users who will not wait until the command is stopped in good order; what it
