@@ -7,23 +7,22 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestQuantiles(t *testing.T) {
+func TestTheMedianIsTheMiddle(t *testing.T) {
 	for _, test := range []struct {
-		name        string
-		samples     []time.Duration
-		median, p90 time.Duration
+		name    string
+		samples []time.Duration
+		median  time.Duration
 	}{
-		{"none", nil, 0, 0},
-		{"one", []time.Duration{7}, 7, 7},
-		{"two are averaged", []time.Duration{20, 10}, 15, 19},
-		{"order does not matter", []time.Duration{30, 10, 20}, 20, 28},
-		{"an outlier moves no median", []time.Duration{10, 10, 10, 10, 9000}, 10, 5404},
-		{"eleven", []time.Duration{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 5, 9},
+		{"none", nil, 0},
+		{"one", []time.Duration{7}, 7},
+		{"two are averaged", []time.Duration{20, 10}, 15},
+		{"order does not matter", []time.Duration{30, 10, 20}, 20},
+		{"an outlier moves no median", []time.Duration{10, 10, 10, 10, 9000}, 10},
+		{"eleven", []time.Duration{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := append([]time.Duration(nil), test.samples...)
 			assert.Equal(t, test.median, median(test.samples), "median")
-			assert.Equal(t, test.p90, p90(test.samples), "p90")
 			assert.Equal(t, before, test.samples, "the samples are left as they were")
 		})
 	}

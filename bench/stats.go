@@ -2,31 +2,20 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
 
-// quantile returns the value that the share q of the samples does not exceed,
-// interpolated between two samples. Of no samples it is 0.
-func quantile[T ~int64](samples []T, q float64) T {
+// median is what half of the samples do not exceed, 0 of none. On a shared machine
+// it says more than a mean, which a single pause can move.
+func median[T ~int64](samples []T) T {
 	if len(samples) == 0 {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(samples))
-	at := q * float64(len(sorted)-1)
-	low := int(at)
-	high := min(low+1, len(sorted)-1)
-	part := at - float64(low)
-	return sorted[low] + T(math.Round(part*float64(sorted[high]-sorted[low])))
+	low, high := sorted[(len(sorted)-1)/2], sorted[len(sorted)/2]
+	return low + (high-low)/2
 }
-
-// median is what half of the samples do not exceed. On a shared machine it says
-// more than a mean, which a single pause can move.
-func median[T ~int64](samples []T) T { return quantile(samples, 0.5) }
-
-// p90 is what nine of ten samples do not exceed.
-func p90[T ~int64](samples []T) T { return quantile(samples, 0.9) }
 
 // show prints three digits of a duration.
 func show(d time.Duration) string {

@@ -10,7 +10,9 @@ import (
 	"github.com/limpet-sh/limpet/internal/proc"
 )
 
-// Target is a command that can be stopped, and the bash that runs it.
+// Target is a command that can be stopped, and the bash that runs it. Packages
+// shell and oneshot have one; outside of this module there is no use for it, since
+// it knows processes by an internal package.
 type Target interface {
 	// Members returns the living processes that the command started, without
 	// bash. Processes of earlier commands are none of them.

@@ -21,9 +21,10 @@ func Example() {
 		if err != nil {
 			log.Fatal(err) // stopped, or bash was killed; an exit code is no error
 		}
-		fmt.Printf("%d %s", res.ExitCode, res.Stdout.String())
+		fmt.Printf("%d %q\n", res.ExitCode, res.Stdout.String()+res.Stderr.String())
 	}
 	// Output:
-	// 0 0 1 in /tmp
-	// 2
+	// 0 ""
+	// 0 "1 in /tmp\n"
+	// 2 "ls: cannot access '/nowhere': No such file or directory\n"
 }
