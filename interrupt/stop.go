@@ -162,7 +162,7 @@ func (s *stopping) step(step Step) (done bool) {
 			if _, kept := s.kept[m.ID()]; was && kept {
 				continue
 			}
-			if was && !s.again(m) || s.spare(m, step.Signal, members) {
+			if was && !s.missed(m) || s.spare(m, step.Signal, members) {
 				continue
 			}
 			due = append(due, m)
@@ -193,8 +193,8 @@ func (s *stopping) step(step Step) (done bool) {
 		}
 		if wasBusy && !s.busy() {
 			wasBusy = false
-			deaf := func(m proc.Stat) bool { return proc.ReadSignals(m.PID).Ignores(syscall.SIGINT) }
-			if step.Signal == syscall.SIGINT && !slices.ContainsFunc(s.t.Members(), func(m proc.Stat) bool { return !deaf(m) }) {
+			hears := func(m proc.Stat) bool { return !proc.ReadSignals(m.PID).Ignores(syscall.SIGINT) }
+			if step.Signal == syscall.SIGINT && !slices.ContainsFunc(s.t.Members(), hears) {
 				return false // Only background jobs are left: go on at once.
 			}
 		}
@@ -209,9 +209,9 @@ func (s *stopping) over(do func()) {
 	s.spent = min(s.spent+time.Since(began), overtime)
 }
 
-// again reports whether a process that was signalled in this step is to be signalled
+// missed reports whether a process that was signalled in this step is to be signalled
 // once more: a shell may have put the signal off at a bad moment.
-func (s *stopping) again(m proc.Stat) bool {
+func (s *stopping) missed(m proc.Stat) bool {
 	pause := again
 	switch {
 	case s.subshell(m):

@@ -17,6 +17,7 @@ import (
 const (
 	notRoot   = "the half that root runs needs root"
 	noSandbox = "no sandbox is to be had here"
+	noBite    = "its control does not bite on this machine"
 )
 
 // An exemption is from the rule that the control bites. It is checked: a control
