@@ -39,7 +39,8 @@ func again(t *testing.T, role string, args ...string) *exec.Cmd {
 	require.NoError(t, err)
 	root, _, _ := strings.Cut(t.Name(), "/")
 	cmd := exec.Command(self, "-test.run=^"+root+"$", "-test.count=1")
-	cmd.Env = append(os.Environ(), roleVar+"="+role, argsVar+"="+strings.Join(args, "\n"))
+	// Who is killed removes nothing: what it has is in a directory of ours.
+	cmd.Env = append(os.Environ(), roleVar+"="+role, argsVar+"="+strings.Join(args, "\n"), "TMPDIR="+testenv.TempDir(t))
 	return cmd
 }
 
