@@ -3,6 +3,7 @@ package oneshot_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -341,4 +342,17 @@ func TestAnotherInterpreterIsNoBash(t *testing.T) {
 			assert.Equal(t, command.CodeUnknown, res.ExitCode)
 		}
 	}
+}
+
+// A write to a process that does not read is given up in time, but that is no reason
+// to cut its input.
+func TestStdinIsWholeForACommandThatReadsLate(t *testing.T) {
+	t.Parallel()
+	r := oneshot.New(&oneshot.Options{RuntimeDir: t.TempDir()})
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	const size = 1 << 20 // More than a pipe takes.
+	script := fmt.Sprintf("sleep %.1f; wc -c", (transport.WritePatience + 500*time.Millisecond).Seconds())
+	res, err := r.Do(testenv.Context(t), command.Request{Script: script, Stdin: strings.NewReader(strings.Repeat("x", size))})
+	require.NoError(t, err)
+	assert.Equal(t, "65536\n", res.Stdout.String(), "wrong: it is cut after what a pipe takes")
 }
