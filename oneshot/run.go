@@ -154,12 +154,24 @@ func (c *run) feed(spec transport.Spec) {
 		return
 	}
 	go func() {
-		_, _ = io.Copy(onlyWriter{c.conn}, c.req.Stdin) // EPIPE: the command does not want it all.
-		_ = c.conn.CloseStdin()                         // End of file for the command.
+		_, _ = io.Copy(patient{c.conn}, c.req.Stdin) // EPIPE: the command does not want it all.
+		_ = c.conn.CloseStdin()                      // End of file for the command.
 	}()
 }
 
-type onlyWriter struct{ io.Writer }
+// patient goes on where a Conn gives up waiting for its process to read: it may read
+// later, or never. Close ends a write.
+type patient struct{ conn transport.Conn }
+
+func (p patient) Write(b []byte) (written int, err error) {
+	for {
+		var n int
+		n, err = p.conn.Write(b[written:])
+		if written += n; !errors.Is(err, os.ErrDeadlineExceeded) {
+			return written, err
+		}
+	}
+}
 
 // wait waits for the command's end, or stops it.
 func (c *run) wait(ctx context.Context) (outcome interrupt.Outcome, cause error) {

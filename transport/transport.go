@@ -64,7 +64,8 @@ type Credential struct {
 type Conn interface {
 	// Write writes to the process' stdin. A process that leaves no room for it is
 	// waited for no longer than WritePatience: the error is then
-	// [os.ErrDeadlineExceeded], and part of it may have been written.
+	// [os.ErrDeadlineExceeded], and the number says how much was written. It may
+	// be called again for the rest.
 	io.Writer
 
 	// Unread returns how much of what was written the process has not read;
