@@ -203,7 +203,10 @@ func (l *launching) fork(ctx context.Context, spec transport.Spec) (bwrap transp
 		if bwrap != nil {
 			_ = bwrap.Close() // It is of no use.
 		}
-		return nil, &Error{Code: ErrMount, Detail: "preparing the sandbox: " + failed.Error()}
+		return nil, &Error{
+			Code: ErrMount, Detail: "preparing the sandbox: " + failed.Error(),
+			Hint: "run as an ordinary user; root needs CAP_SYS_ADMIN, or it could change the host's devices from inside",
+		}
 	}
 	return bwrap, nil
 }
