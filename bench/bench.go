@@ -62,7 +62,7 @@ func newBench(ctx context.Context, quick bool, repo string) (*bench, error) {
 	if b.bash, err = transport.FindBash(""); err != nil {
 		return nil, err
 	}
-	if b.files, err = os.MkdirTemp(rundir.Default(), "bench-"); err != nil {
+	if b.files, err = os.MkdirTemp(rundir.Default(false), "bench-"); err != nil {
 		return nil, err
 	}
 	b.report = &report{Date: time.Now().UTC(), Quick: quick, Machine: thisMachine(b.bash, b.files)}

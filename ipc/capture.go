@@ -35,8 +35,8 @@ const (
 	others
 )
 
-func newCapture(root *os.Root, name string, keep int64) (*capture, error) {
-	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+func newCapture(root *os.Root, name string, keep int64, owner *Owner) (*capture, error) {
+	f, err := owner.create(root, name)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func rootOf(t *testing.T) *os.Root {
 
 func testCapture(t *testing.T, keep int64) *capture {
 	t.Helper()
-	c, err := newCapture(rootOf(t), "c", keep)
+	c, err := newCapture(rootOf(t), "c", keep, nil)
 	require.NoError(t, err)
 	t.Cleanup(c.drop)
 	return c

@@ -38,6 +38,7 @@ var Prelude string
 // a time.
 type Dir struct {
 	path   string
+	owner  *Owner   // whose the files are
 	root   *os.Root // path; nothing in it leads out of it
 	self   *os.File // path
 	eval   pinned
@@ -76,6 +77,8 @@ func (e *DiskError) Error() string {
 	switch {
 	case noRoom(e.Err):
 		remedy = "make room there, or set RuntimeDir to a directory with more"
+	case isOwnerError(e.Err):
+		remedy = "it takes root with CAP_CHOWN to run a shell as another user"
 	case errors.Is(e.Err, ErrDeleted):
 		remedy = "set RuntimeDir, or XDG_RUNTIME_DIR, to a directory that nobody tidies up"
 	}
@@ -86,9 +89,10 @@ func (e *DiskError) Unwrap() error { return e.Err }
 
 // NewDir makes the directory path and what bash needs in it. keep is the
 // number of bytes that stay on disk at each end of a stream that goes on for
-// too long. The caller closes it. Errors are [*DiskError].
-func NewDir(path string, keep int64) (*Dir, error) {
-	d := &Dir{path: path, stateName: stateName, pool: pool{dir: "out", keep: keep}}
+// too long. A bash that runs as another user is the owner; nil is this program's
+// user. The caller closes it. Errors are [*DiskError].
+func NewDir(path string, keep int64, owner *Owner) (*Dir, error) {
+	d := &Dir{path: path, owner: owner, stateName: stateName, pool: pool{dir: "out", keep: keep, owner: owner}}
 	if err := d.make(); err != nil {
 		d.Close()
 		return nil, &DiskError{Dir: path, Err: err}
@@ -101,7 +105,7 @@ func (d *Dir) make() error {
 		return err
 	}
 	for _, dir := range []string{"status", d.pool.dir} {
-		if err := d.root.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := d.owner.mkdir(d.root, dir); err != nil {
 			return err
 		}
 	}
@@ -146,7 +150,7 @@ func (d *Dir) pin(p *pinned, name string) error {
 		_ = p.f.Close() // Nothing in it is wanted.
 		p.f = nil
 	}
-	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+	f, err := d.owner.create(d.root, name)
 	if errors.Is(err, fs.ErrExist) {
 		// Bash was quicker: its redirection made the file anew, and may
 		// have reported in it.
@@ -173,8 +177,10 @@ func (d *Dir) openRoot() error {
 	}
 	d.closeRoot()
 	d.root, d.pool.root = root, root
-	d.self, err = root.Open(".")
-	return err
+	if d.self, err = root.Open("."); err != nil {
+		return err
+	}
+	return d.owner.give(d.self)
 }
 
 func (d *Dir) closeRoot() {
@@ -190,7 +196,7 @@ func (d *Dir) closeRoot() {
 
 // touch makes a file, unless there is something by that name.
 func (d *Dir) touch(name, text string) error {
-	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	f, err := d.owner.create(d.root, name)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 
 func TestDirIsPrivateAndGoesWithClose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d")
-	d, err := ipc.NewDir(path, 4096)
+	d, err := ipc.NewDir(path, 4096, nil)
 	require.NoError(t, err)
 	require.NoError(t, filepath.WalkDir(path, func(p string, e os.DirEntry, err error) error {
 		require.NoError(t, err)
@@ -39,7 +39,7 @@ func newDir(t *testing.T) (d *ipc.Dir, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "base", "d")
 	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
-	d, err := ipc.NewDir(path, 4096)
+	d, err := ipc.NewDir(path, 4096, nil)
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
 	return d, path
@@ -142,7 +142,7 @@ func TestACaptureThatLostItsNameIsNotUsedAgain(t *testing.T) {
 }
 
 func TestDiskErrorNamesTheRemedy(t *testing.T) {
-	_, err := ipc.NewDir("/no/such/dir/d", 4096)
+	_, err := ipc.NewDir("/no/such/dir/d", 4096, nil)
 	disk, ok := errors.AsType[*ipc.DiskError](err)
 	require.True(t, ok)
 	assert.Equal(t, "/no/such/dir/d", disk.Dir)
@@ -160,7 +160,7 @@ func TestAFullDiskIsADiskError(t *testing.T) {
 		require.NoError(t, err)
 	}
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	d, err := ipc.NewDir(filepath.Join(dir, "d"), 4096)
+	d, err := ipc.NewDir(filepath.Join(dir, "d"), 4096, nil)
 	require.NoError(t, err)
 	defer d.Close()
 	_, _, err = d.Begin(ipc.Call{ID: "x", Script: strings.Repeat("x", 100_000), Names: ipc.ViaBuiltin}, false)

@@ -14,7 +14,7 @@ import (
 
 func hostileDir(t *testing.T) (d *Dir, outside string) {
 	t.Helper()
-	d, err := NewDir(filepath.Join(t.TempDir(), "d"), 4096)
+	d, err := NewDir(filepath.Join(t.TempDir(), "d"), 4096, nil)
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
 	return d, t.TempDir()

@@ -20,14 +20,15 @@ type Outputs struct {
 type Pool struct{ pool }
 
 // NewPool returns a pool of captures in the directory dir, which exists. keep
-// is the number of bytes that stay on disk at each end of a long stream. Close
-// it. Errors are [*DiskError].
-func NewPool(dir string, keep int64) (*Pool, error) {
+// is the number of bytes that stay on disk at each end of a long stream. The
+// captures belong to the owner, who can open /dev/stdout; nil is this program's user.
+// Close it. Errors are [*DiskError].
+func NewPool(dir string, keep int64, owner *Owner) (*Pool, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, &DiskError{Dir: dir, Err: err}
 	}
-	return &Pool{pool{root: root, keep: keep}}, nil
+	return &Pool{pool{root: root, keep: keep, owner: owner}}, nil
 }
 
 // Outputs takes captures for one command; merge wants one for both streams.
@@ -101,6 +102,9 @@ func (o *Outputs) Move(fd int, path string) error {
 	if err := (*c).move(path); err != nil {
 		return err
 	}
+	if o.pool.owner != nil {
+		_ = (*c).f.Chown(os.Geteuid(), os.Getegid()) // It was ours when it was made.
+	}
 	_ = (*c).f.Close() // Nothing was written through it.
 	*c = nil
 	return nil
@@ -131,10 +135,11 @@ func (o *Outputs) Abandon() {
 
 // pool hands out captures and takes them back.
 type pool struct {
-	root *os.Root
-	dir  string // in root, where the captures are; empty: root itself
-	keep int64
-	free []*capture
+	root  *os.Root
+	dir   string // in root, where the captures are; empty: root itself
+	keep  int64
+	owner *Owner
+	free  []*capture
 }
 
 func (p *pool) take() (*capture, error) {
@@ -148,11 +153,11 @@ func (p *pool) take() (*capture, error) {
 		c.drop()
 	}
 	if p.dir != "" {
-		if err := p.root.MkdirAll(p.dir, dirMode); err != nil {
+		if err := p.owner.mkdir(p.root, p.dir); err != nil {
 			return nil, err
 		}
 	}
-	return newCapture(p.root, filepath.Join(p.dir, NewID()), p.keep)
+	return newCapture(p.root, filepath.Join(p.dir, NewID()), p.keep, p.owner)
 }
 
 // outputs takes the captures for one command. It refuses them on a disk that is

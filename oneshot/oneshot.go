@@ -74,8 +74,9 @@ const DefaultOutputLimit = 1 << 20
 // time. Its methods are safe for concurrent use. Close it.
 type Runner struct {
 	opts  Options
-	entry string // LIMPET_SESSION=..., the mark of what it starts
-	owner bool   // the entry is ours, not that of a shell
+	entry string     // LIMPET_SESSION=..., the mark of what it starts
+	alone bool       // the entry is ours, not that of a shell
+	owner *ipc.Owner // whose the files are; nil: this program's user
 
 	mu      sync.Mutex
 	program *rundir.Program // nil until first used
@@ -92,7 +93,7 @@ type Runner struct {
 // New returns a Runner. It starts nothing and cannot fail: what is wrong with
 // opts is said when a command is run. A nil opts is fine.
 func New(opts *Options) *Runner {
-	r := &Runner{entry: ipc.SessionVar + "=" + ipc.NewID(), owner: true}
+	r := &Runner{entry: ipc.SessionVar + "=" + ipc.NewID(), alone: true}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -109,6 +110,7 @@ func New(opts *Options) *Runner {
 	if r.opts.Transport == nil {
 		r.opts.Transport = local.Transport{}
 	}
+	r.owner = (*ipc.Owner)(transport.UserOf(r.opts.Transport))
 	return r
 }
 
@@ -119,7 +121,7 @@ func New(opts *Options) *Runner {
 // version.
 func NewInSession(entry string, opts *Options) *Runner {
 	r := New(opts)
-	r.entry, r.owner = entry, false
+	r.entry, r.alone = entry, false
 	return r
 }
 
@@ -203,7 +205,7 @@ func (r *Runner) renew() error {
 		err = os.MkdirAll(r.dir, 0o700)
 	}
 	if err == nil {
-		r.pool, err = ipc.NewPool(r.dir, r.keep())
+		r.pool, err = ipc.NewPool(r.dir, r.keep(), r.owner)
 	}
 	if err != nil {
 		return &ipc.DiskError{Dir: r.dir, Err: err}
@@ -224,7 +226,7 @@ func (r *Runner) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.owner { // Else it is that of a shell, which has checked.
+	if r.alone { // Else it is that of a shell, which has checked.
 		// Another interpreter would run a script in its own way, or fail with
 		// a status that looks like the script's.
 		if err := transport.CheckBash(ctx, bash); err != nil {
@@ -233,7 +235,7 @@ func (r *Runner) open(ctx context.Context) error {
 	}
 	r.opts.Bash = bash
 	id := ipc.NewID()
-	program, err := rundir.Acquire(r.opts.RuntimeDir, id)
+	program, err := rundir.Acquire(r.opts.RuntimeDir, id, r.owner != nil)
 	if err != nil {
 		return &ipc.DiskError{Dir: r.opts.RuntimeDir, Err: err}
 	}
@@ -242,14 +244,14 @@ func (r *Runner) open(ctx context.Context) error {
 		program.Release()
 		return &ipc.DiskError{Dir: r.dir, Err: err}
 	}
-	if r.owner {
+	if r.alone {
 		if err := guard.Watch(bash, r.entry, program.Path); err != nil {
 			guard.Forget(r.entry)
 			program.Release()
 			return &transport.StartError{Argv: []string{bash}, Code: -1, Err: err}
 		}
 	}
-	pool, err := ipc.NewPool(r.dir, r.keep())
+	pool, err := ipc.NewPool(r.dir, r.keep(), r.owner)
 	if err != nil {
 		program.Release()
 		return err
@@ -278,7 +280,7 @@ func (r *Runner) Close() error {
 		if r.program == nil {
 			return
 		}
-		if r.owner {
+		if r.alone {
 			proc.KillAll(r.entry)
 			guard.Forget(r.entry)
 		}

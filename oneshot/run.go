@@ -38,7 +38,7 @@ type run struct {
 func (c *run) run(ctx context.Context) (command.Result, error) {
 	nothing := command.Result{ExitCode: command.CodeUnknown, Started: c.started, Dir: c.r.opts.Dir}
 	if len(c.req.Script) > longestArg {
-		defer rundir.Remove(c.scriptDir()) // Or it goes with the Runner's directory.
+		defer rundir.Remove(c.scriptDir()) // Or it goes with the program's directory.
 	}
 	if err := c.start(ctx); err != nil {
 		c.r.end(&c.outputs)
@@ -113,6 +113,9 @@ func (c *run) argv() ([]string, error) {
 	if err == nil {
 		err = os.WriteFile(path, []byte(c.req.Script), 0o600)
 	}
+	if err == nil {
+		err = c.r.owner.Give(path, c.scriptDir())
+	}
 	if err != nil {
 		return nil, &ipc.DiskError{Dir: c.r.dir, Err: err}
 	}
@@ -120,8 +123,9 @@ func (c *run) argv() ([]string, error) {
 }
 
 // scriptDir holds a script that is too long, until the command has ended. It
-// has nothing else in it: a sandbox shows it to the command.
-func (c *run) scriptDir() string { return filepath.Join(c.r.dir, "script-"+c.id) }
+// has nothing else in it: a sandbox shows it to the command. It is not in the
+// Runner's own directory, which no other user can pass through.
+func (c *run) scriptDir() string { return filepath.Join(c.r.program.Path, "script-"+c.id) }
 
 // mark is the entry in the environment of all that the command starts.
 func (c *run) mark() string { return ipc.CommandVar + "=" + c.id }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/transport"
 	"github.com/limpet-sh/limpet/transport/transporttest"
@@ -16,17 +17,31 @@ const workspaceVar = "LIMPET_SANDBOXTEST_WORKSPACE"
 
 // What the core promises holds in a sandbox too. All directories of the suite
 // are in one workspace.
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { conform(t, nil) }
+
+// Nor does it matter who it is that runs there.
+func TestConformanceAsAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can run something as another user")
+	}
+	conform(t, &sandbox.Credential{UID: 12345, GID: 12346})
+}
+
+func conform(t *testing.T, who *sandbox.Credential) {
 	need(t)
 	workspace := os.Getenv(workspaceVar)
 	if workspace == "" {
 		workspace = t.TempDir()
 		t.Setenv(workspaceVar, workspace)
 		t.Setenv("TMPDIR", workspace)
+		if who != nil {
+			testenv.LetPass(t, workspace)
+		}
 	}
 	transporttest.Run(t, func(t *testing.T) transport.Transport {
 		policy := sandbox.WorkspaceWrite(workspace)
 		policy.Env.Pass = []string{"GITHUB_TOKEN"} // A check has it passed on.
+		policy.RunAs = who
 		where, err := sandbox.New(policy)
 		require.NoError(t, err)
 		return where

@@ -111,8 +111,9 @@ func (w *world) git(dir string, args ...string) {
 func (w *world) gitCommand(dir string, args ...string) *exec.Cmd {
 	cmd := w.who.command("/usr/bin/env", append([]string{"git"}, args...)...)
 	cmd.Dir, cmd.Env = dir, append(cmd.Env,
-		"PATH="+usualPath, "HOME="+w.Home, "OUT="+w.Out, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=2",
-		"GIT_CONFIG_KEY_0=user.name", "GIT_CONFIG_VALUE_0=U", "GIT_CONFIG_KEY_1=user.email", "GIT_CONFIG_VALUE_1=u@example.org")
+		"PATH="+usualPath, "HOME="+w.Home, "OUT="+w.Out, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=3",
+		"GIT_CONFIG_KEY_0=user.name", "GIT_CONFIG_VALUE_0=U", "GIT_CONFIG_KEY_1=user.email", "GIT_CONFIG_VALUE_1=u@example.org",
+		"GIT_CONFIG_KEY_2=safe.directory", "GIT_CONFIG_VALUE_2=*") // Whosever the repository is.
 	return cmd
 }
 

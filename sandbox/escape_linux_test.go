@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,7 +68,14 @@ type role struct {
 	name string
 	uid  int
 	tool string // the test binary, where the user can execute it
+
+	// as, if not 0, is the user of the sandboxes, whose all files are. Without a
+	// sandbox, for control, it is the program's that does what it can.
+	as int
 }
+
+// owner is whose the files are.
+func (r *role) owner() int { return cmp.Or(r.as, r.uid) }
 
 func TestNothingEscapesWhenRootRunsIt(t *testing.T) {
 	t.Parallel()
@@ -86,6 +94,14 @@ func TestNothingEscapesWhenAUserRunsIt(t *testing.T) {
 		who.uid = nobody
 	}
 	escape(t, who)
+}
+
+func TestNothingEscapesWhenRootRunsItAsAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		skip(t, notRoot)
+	}
+	escape(t, role{name: "root", as: 12345})
 }
 
 func escape(t *testing.T, who role) {
@@ -201,7 +217,7 @@ func (r *role) install(t *testing.T) {
 	dir, err := os.MkdirTemp("", "limpet-tool-")
 	require.NoError(t, err)
 	t.Cleanup(func() { wipe(dir); _ = os.Remove(dir) }) // Wipe has emptied it.
-	require.NoError(t, os.Chown(dir, r.uid, r.uid))
+	require.NoError(t, os.Chown(dir, r.owner(), r.owner()))
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	b, err := os.ReadFile(exe)

@@ -14,8 +14,8 @@ type Policy struct {
 	Drift  DriftMode
 
 	// RunAs is who runs in the sandbox; nil is the user of this program. Only
-	// root can choose, and should. It is for one-shot commands as yet: a
-	// persistent shell is refused, see docs/sandbox.md.
+	// root can choose, and should. That user must be able to reach the workspace
+	// and all else that the policy shows.
 	RunAs *Credential
 
 	unconfined string // why there is no sandbox; see [Unconfined]

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/limpet-sh/limpet/transport"
 )
@@ -43,14 +44,20 @@ func mayRunAs(us, who Credential) error {
 		Hint: "leave RunAs out, or run the program as root"}
 }
 
-// usable refuses files that another user cannot use: those by which a
-// persistent shell is spoken to are limpet's, mode 0600, in a directory that
-// only its own user can enter. Commands that run one-shot have their output
-// by descriptors.
+// usable refuses a session directory that was not made for the user of the sandbox.
 func (p Policy) usable(spec transport.Spec) error {
 	if spec.SessionDir == "" || p.user() == ourselves() {
 		return nil
 	}
-	return &Error{Code: ErrRunAs, Detail: fmt.Sprintf("user %s cannot use the session directory %s", userText(p.user()), spec.SessionDir),
-		Hint: "RunAs is for one-shot commands with scripts of less than 120 KB: leave it out for others, or run the whole program as that user"}
+	info, err := os.Lstat(spec.SessionDir)
+	if err != nil {
+		return &Error{Code: ErrMount, Detail: "the session directory: " + err.Error()}
+	}
+	if owner := info.Sys().(*syscall.Stat_t).Uid; owner != p.user().UID {
+		return &Error{
+			Code: ErrRunAs, Detail: fmt.Sprintf("the session directory %s belongs to user %d, not to %s", spec.SessionDir, owner, userText(p.user())),
+			Hint: "give it to transport.UserOf, which a transport around this one must pass on",
+		}
+	}
+	return nil
 }

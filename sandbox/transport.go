@@ -29,7 +29,10 @@ type Transport struct {
 	Denied func(host string, port uint16, why string)
 }
 
-var _ transport.Transport = (*Transport)(nil)
+var (
+	_ transport.Transport    = (*Transport)(nil)
+	_ transport.UserSwitcher = (*Transport)(nil)
+)
 
 // New returns a transport for the policy. It starts nothing, but refuses a
 // policy that cannot be right: the error is an [*Error]. What is there of the
@@ -44,6 +47,16 @@ func New(p Policy) (*Transport, error) {
 		return nil, err
 	}
 	return &Transport{policy: p}, nil
+}
+
+// User implements [transport.UserSwitcher]: it is the policy's RunAs, but nil if that
+// is this program's user.
+func (t *Transport) User() *transport.Credential {
+	if t == nil || t.policy.user() == ourselves() {
+		return nil
+	}
+	who := t.policy.user()
+	return &who
 }
 
 // StartTimeout bounds the start of a sandbox. It takes some milliseconds.

@@ -179,7 +179,7 @@ func (w *world) put(path, text string) {
 
 func (w *world) own(path string) {
 	w.Helper()
-	require.NoError(w, os.Lchown(path, w.who.uid, w.who.uid))
+	require.NoError(w, os.Lchown(path, w.who.owner(), w.who.owner()))
 }
 
 // guard adds a path to those that may not change.
@@ -200,6 +200,9 @@ func (w *world) start(p probe) reply {
 	policy := sandbox.WorkspaceWrite(w.Work).With([]string{w.who.tool}, nil)
 	if p.policy != nil {
 		p.policy(w, &policy) // In the control too: it may make what it is about.
+	}
+	if w.who.as != 0 {
+		policy.RunAs = &sandbox.Credential{UID: uint32(w.who.as), GID: uint32(w.who.as)}
 	}
 	w.before = w.look()
 	c := w.config

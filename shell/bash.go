@@ -83,7 +83,7 @@ func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
 		return &ipc.DiskError{Dir: b.shell.program.Path, Err: err}
 	}
 	path := filepath.Join(b.shell.program.Path, ipc.NewID())
-	if b.files, err = ipc.NewDir(path, b.opts.keep()); err != nil {
+	if b.files, err = ipc.NewDir(path, b.opts.keep(), b.shell.owner); err != nil {
 		return err
 	}
 	b.watchFiles()

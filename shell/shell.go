@@ -14,6 +14,7 @@ import (
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/oneshot"
+	"github.com/limpet-sh/limpet/transport"
 )
 
 // PersistentShell is one long-lived bash. It runs one command at a time: calls
@@ -27,7 +28,8 @@ import (
 // that says so, the other methods do nothing.
 type PersistentShell struct {
 	opts    Options
-	entry   string // LIMPET_SESSION=..., the mark of this session's processes
+	entry   string     // LIMPET_SESSION=..., the mark of this session's processes
+	owner   *ipc.Owner // whose the files are; nil: this program's user
 	program *rundir.Program
 	guarded chan struct{} // closed when the guard knows of the session
 	keeper  ipc.Keeper
@@ -66,14 +68,15 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	s := &PersistentShell{
 		opts:    o,
 		entry:   ipc.SessionVar + "=" + id,
+		owner:   (*ipc.Owner)(transport.UserOf(o.Transport)),
 		turn:    make(chan struct{}, 1),
 		guarded: make(chan struct{}),
 		closing: make(chan struct{}),
 		closed:  make(chan struct{}),
 		dir:     o.Dir,
 	}
-	if s.program, err = rundir.Acquire(o.RuntimeDir, id); err != nil {
-		return nil, &ipc.DiskError{Dir: cmp.Or(o.RuntimeDir, rundir.Default()), Err: err}
+	if s.program, err = rundir.Acquire(o.RuntimeDir, id, s.owner != nil); err != nil {
+		return nil, &ipc.DiskError{Dir: cmp.Or(o.RuntimeDir, rundir.Default(s.owner != nil)), Err: err}
 	}
 	s.spool = spool{dir: s.program.Path, max: o.SpoolFiles}
 	s.saves = newSaver(s)

@@ -50,7 +50,7 @@ type Spec struct {
 
 	// SessionDir is the directory through which limpet and the process
 	// exchange files. A transport that changes what the process sees must let
-	// it see this one at the same path.
+	// it see this one at the same path. It belongs to whom the process runs as.
 	SessionDir string
 }
 
@@ -99,6 +99,22 @@ type Conn interface {
 	// Close kills the process if it still runs, waits for it, and frees what
 	// the Conn holds. It is safe to call twice.
 	Close() error
+}
+
+// UserSwitcher is a Transport that may run processes as another user than this
+// program's. Whoever makes files for them gives them to that user.
+type UserSwitcher interface {
+	// User is who all processes run as; nil is the user of this program.
+	User() *Credential
+}
+
+// UserOf returns who the processes of a transport run as; nil is the user of this
+// program.
+func UserOf(t Transport) *Credential {
+	if s, ok := t.(UserSwitcher); ok {
+		return s.User()
+	}
+	return nil
 }
 
 // WritePatience is how long [Conn.Write] waits for a process to read. It is no

@@ -14,9 +14,10 @@ const shmRoom = 256 << 20
 
 // Default returns the first of $XDG_RUNTIME_DIR, /dev/shm if it has room, and
 // the temp directory that can be written. The first two are kept in memory,
-// which makes a command twice as fast as on a disk.
-func Default() string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" && writable(dir) {
+// which makes a command twice as fast as on a disk. $XDG_RUNTIME_DIR is for its user
+// alone (XDG base directory specification): it is not for what other users shall pass.
+func Default(passable bool) string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" && !passable && writable(dir) {
 		return dir
 	}
 	var st unix.Statfs_t

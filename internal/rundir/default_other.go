@@ -7,9 +7,10 @@ import (
 	"os"
 )
 
-// Default returns $XDG_RUNTIME_DIR, or the temp directory.
-func Default() string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+// Default returns $XDG_RUNTIME_DIR, or the temp directory for what other users shall
+// pass.
+func Default(passable bool) string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" && !passable {
 		return dir
 	}
 	return os.TempDir()

@@ -4,9 +4,13 @@
 //
 //	BASE/limpet-UID/PROGRAM/lock     held by flock(2) while the program lives
 //	                       /SESSION  one per session
+//
+// Sessions that run as another user have theirs in BASE/limpet-UID-passable, whose
+// directories let everybody through who knows a name.
 package rundir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,24 +28,29 @@ import (
 type Program struct {
 	Path string
 
-	base string
+	in   home
 	lock *flock.Flock
 	refs int
 }
 
+// home is where the directories of a user's programs are.
+type home struct {
+	base     string
+	passable bool
+}
+
 var (
 	mu       sync.Mutex
-	programs = make(map[string]*Program)
-	swept    = make(map[string]bool)
+	programs = make(map[home]*Program)
+	swept    = make(map[home]bool)
 )
 
 // Acquire returns the program's directory below base, and makes it if it is
-// the first. An empty base means [Default]. Every Acquire wants one Release.
-func Acquire(base, name string) (*Program, error) {
-	if base == "" {
-		base = Default()
-	}
-	base, err := filepath.Abs(base)
+// the first. If it is passable, other users can reach what is theirs in it, if
+// they know its name. An empty base means [Default]. Every Acquire wants one
+// Release.
+func Acquire(base, name string, passable bool) (*Program, error) {
+	base, err := filepath.Abs(cmp.Or(base, Default(passable)))
 	if err != nil {
 		return nil, err
 	}
@@ -49,30 +58,39 @@ func Acquire(base, name string) (*Program, error) {
 	if real, err := filepath.EvalSymlinks(base); err == nil {
 		base = real
 	}
+	in := home{base, passable}
 	mu.Lock()
 	defer mu.Unlock()
-	if p := programs[base]; p != nil {
+	if p := programs[in]; p != nil {
 		if err := p.ensure(); err != nil {
 			return nil, err
 		}
 		p.refs++
 		return p, nil
 	}
-	parent, err := private(base)
+	parent, err := in.make()
 	if err != nil {
 		return nil, err
 	}
-	if !swept[base] {
-		swept[base] = true
+	if !swept[in] {
+		swept[in] = true
 		Sweep(parent)
 	}
 	p, err := lockNew(parent, name)
 	if err != nil {
 		return nil, err
 	}
-	p.base = base
-	programs[base] = p
-	return p, nil
+	p.in = in
+	programs[in] = p
+	return p, os.Chmod(p.Path, in.mode()) // Whatever the umask is.
+}
+
+// mode is that of the directories above those of the sessions.
+func (h home) mode() fs.FileMode {
+	if h.passable {
+		return 0o711
+	}
+	return 0o700
 }
 
 // lockNew makes a directory and locks it. Another program may sweep it in the
@@ -113,10 +131,13 @@ func (p *Program) ensure() error {
 	if exists(p.lock.Path()) {
 		return nil
 	}
-	if _, err := private(p.base); err != nil {
+	if _, err := p.in.make(); err != nil {
 		return err
 	}
 	if err := os.Mkdir(p.Path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := os.Chmod(p.Path, p.in.mode()); err != nil { // As above.
 		return err
 	}
 	_ = p.lock.Close() // It locks a file that nobody finds any more.
@@ -136,15 +157,19 @@ func (p *Program) Release() {
 	if p.refs--; p.refs > 0 {
 		return
 	}
-	delete(programs, p.base)
+	delete(programs, p.in)
 	_ = Remove(p.Path) // Best effort: what stays is swept by the next program.
 	_ = p.lock.Close() // The lock goes with the descriptor.
 }
 
-// private returns the directory for this user's programs below base. What
-// others could have made or can write is refused.
-func private(base string) (string, error) {
-	dir := filepath.Join(base, "limpet-"+strconv.Itoa(os.Getuid()))
+// make returns the directory for this user's programs. What others could have made
+// or can write is refused.
+func (h home) make() (string, error) {
+	name := "limpet-" + strconv.Itoa(os.Getuid())
+	if h.passable {
+		name += "-passable"
+	}
+	dir := filepath.Join(h.base, name)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
@@ -155,8 +180,8 @@ func private(base string) (string, error) {
 	if !st.IsDir() || !ownedByUs(st) {
 		return "", fmt.Errorf("rundir: %q is not a directory of ours; remove it, or use another runtime directory", dir)
 	}
-	if st.Mode().Perm() != 0o700 {
-		if err := os.Chmod(dir, 0o700); err != nil {
+	if st.Mode().Perm() != h.mode() {
+		if err := os.Chmod(dir, h.mode()); err != nil {
 			return "", err
 		}
 	}

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "live":
 		// A program with a session, until its stdin ends or it is killed.
-		p, err := rundir.Acquire(os.Getenv("LIMPET_TEST_DIR"), "program")
+		p, err := rundir.Acquire(os.Getenv("LIMPET_TEST_DIR"), "program", false)
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -41,7 +41,7 @@ func own(base string) string { return filepath.Join(base, "limpet-"+strconv.Itoa
 
 func TestTheDirectoriesArePrivate(t *testing.T) {
 	base := t.TempDir()
-	p, err := rundir.Acquire(base, "x")
+	p, err := rundir.Acquire(base, "x", false)
 	require.NoError(t, err)
 	defer p.Release()
 	assert.Equal(t, filepath.Join(own(base), "x"), p.Path)
@@ -52,18 +52,44 @@ func TestTheDirectoriesArePrivate(t *testing.T) {
 	}
 }
 
+// A session that runs as another user reaches what is its own by its name.
+func TestOthersCanPassWhereTheyShall(t *testing.T) {
+	base := t.TempDir()
+	modes := func(p *rundir.Program) []os.FileMode {
+		var modes []os.FileMode
+		for _, path := range []string{filepath.Dir(p.Path), p.Path, filepath.Join(p.Path, "lock")} {
+			st, err := os.Stat(path)
+			require.NoError(t, err)
+			modes = append(modes, st.Mode().Perm())
+		}
+		return modes
+	}
+	private, err := rundir.Acquire(base, "a", false)
+	require.NoError(t, err)
+	defer private.Release()
+	p, err := rundir.Acquire(base, "b", true)
+	require.NoError(t, err)
+	defer p.Release()
+	passable := []os.FileMode{0o711, 0o711, 0o600}
+	assert.Equal(t, passable, modes(p))
+	require.NoError(t, os.RemoveAll(filepath.Dir(p.Path)))
+	require.NoError(t, p.Ensure())
+	assert.Equal(t, passable, modes(p), "made anew")
+	assert.Equal(t, []os.FileMode{0o700, 0o700, 0o600}, modes(private))
+}
+
 func TestTheLastReleaseRemovesTheDirectory(t *testing.T) {
 	base := t.TempDir()
-	a, err := rundir.Acquire(base, "a")
+	a, err := rundir.Acquire(base, "a", false)
 	require.NoError(t, err)
-	b, err := rundir.Acquire(base, "b")
+	b, err := rundir.Acquire(base, "b", false)
 	require.NoError(t, err)
 	assert.Equal(t, a.Path, b.Path, "a program has one directory")
 	a.Release()
 	assert.DirExists(t, b.Path)
 	b.Release()
 	assert.NoDirExists(t, b.Path)
-	c, err := rundir.Acquire(base, "c")
+	c, err := rundir.Acquire(base, "c", false)
 	require.NoError(t, err)
 	assert.DirExists(t, c.Path)
 	c.Release()
@@ -73,7 +99,7 @@ func TestADirectoryThatIsTooOpenIsClosed(t *testing.T) {
 	base := t.TempDir()
 	require.NoError(t, os.Mkdir(own(base), 0o777))
 	require.NoError(t, os.Chmod(own(base), 0o777))
-	p, err := rundir.Acquire(base, "x")
+	p, err := rundir.Acquire(base, "x", false)
 	require.NoError(t, err)
 	defer p.Release()
 	st, err := os.Stat(own(base))
@@ -99,7 +125,7 @@ func TestWhatOthersCouldHaveMadeIsRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			base := t.TempDir()
 			test.make(t, own(base))
-			_, err := rundir.Acquire(base, "x")
+			_, err := rundir.Acquire(base, "x", false)
 			require.ErrorContains(t, err, "is not a directory of ours; remove it, or use another runtime directory")
 			assert.ErrorContains(t, err, own(base))
 		})
@@ -107,7 +133,7 @@ func TestWhatOthersCouldHaveMadeIsRefused(t *testing.T) {
 }
 
 func TestAMissingBaseIsAnError(t *testing.T) {
-	_, err := rundir.Acquire("/no/such", "x")
+	_, err := rundir.Acquire("/no/such", "x", false)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -161,7 +187,7 @@ func TestTheFirstAcquireSweeps(t *testing.T) {
 	path, end := live(t, base)
 	end(true)
 	require.DirExists(t, path)
-	p, err := rundir.Acquire(base, "mine")
+	p, err := rundir.Acquire(base, "mine", false)
 	require.NoError(t, err)
 	defer p.Release()
 	assert.NoDirExists(t, path)

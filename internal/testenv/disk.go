@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -24,6 +25,21 @@ func Allocated(dir string) int64 {
 		return nil
 	})
 	return sum
+}
+
+// LetPass lets everybody pass through the directory, and through those above it that
+// only its owner could.
+func LetPass(t testing.TB, dir string) {
+	t.Helper()
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err == nil && info.Mode().Perm()&0o001 == 0 {
+			err = os.Chmod(dir, info.Mode()|0o011)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TempDir is t.TempDir without symbolic links in its name, so that it compares

@@ -20,10 +20,11 @@ import (
 // 26. Starting is bounded: a bash that hangs, or is none, or an init file that
 // hangs, is an error that names it, and leaves nothing behind.
 func boundedStart(t *testing.T, s suite) {
-	dir := testenv.TempDir(t)
+	dir := s.tempDir(t)
 	script := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o700))
+		s.give(t, path)
 		return path
 	}
 	mark := "echo " + ipc.SessionVar + "=$" + ipc.SessionVar + " >" + filepath.Join(dir, "mark") + "\n"
@@ -42,11 +43,11 @@ func boundedStart(t *testing.T, s suite) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_ = os.Remove(filepath.Join(dir, "mark")) // There is none before the first.
-			c.opts.RuntimeDir = testenv.TempDir(t)
-			out := filepath.Join(testenv.TempDir(t), "out")
+			c.opts.RuntimeDir = s.tempDir(t)
+			out := filepath.Join(s.tempDir(t), "out")
 			// A program of its own: this one's shells have brought up what a first
 			// shell needs.
-			program := again(t, roleStart, out, c.opts.Bash, strings.Join(c.opts.InitFiles, ":"), c.opts.RuntimeDir)
+			program := s.again(t, roleStart, out, c.opts.Bash, strings.Join(c.opts.InitFiles, ":"), c.opts.RuntimeDir)
 			began := time.Now()
 			require.NoError(t, program.Start())
 			t.Cleanup(func() {
@@ -76,8 +77,8 @@ func boundedStart(t *testing.T, s suite) {
 // 26. Starting is safe from SIGTTIN and SIGTTOU: a program in the background
 // of a terminal, even of one with tostop, starts a shell and uses it.
 func backgroundOfTerminal(t *testing.T, s suite) {
-	out := filepath.Join(testenv.TempDir(t), "out")
-	helper := again(t, roleTerminal, out)
+	out := filepath.Join(s.tempDir(t), "out")
+	helper := s.again(t, roleTerminal, out)
 	// Under set -m bash gives the job a group of its own, in the background.
 	script := `stty tostop; set -m; "$@" >/dev/null 2>&1 & wait $!`
 	cmd := exec.Command("bash", append([]string{"--norc", "-c", script, "leader"}, helper.Args...)...)

@@ -14,6 +14,7 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/transport"
 )
 
 // unguessable is a name of 96 random bits.
@@ -21,8 +22,9 @@ var unguessable = regexp.MustCompile(`[0-9a-f]{24}`)
 
 // checkPrivate checks what is in a runtime directory, and returns how many
 // files there are. A directory of the user's, limpet-UID, holds one of the
-// program, which has an unguessable name, as have those of its shells.
-func checkPrivate(t *testing.T, dir string) (files int) {
+// program, which has an unguessable name, as have those of its shells. These belong
+// to whom the transport runs things as, who can pass through the two above.
+func (s suite) checkPrivate(t *testing.T, dir string) (files int) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || path == dir {
@@ -34,7 +36,11 @@ func checkPrivate(t *testing.T, dir string) (files int) {
 		}
 		name, _ := filepath.Rel(dir, path) // It is below dir.
 		if entry.IsDir() {
-			assert.Equal(t, "drwx------", info.Mode().String(), name)
+			want := "drwx------"
+			if strings.Count(name, string(filepath.Separator)) < 2 && transport.UserOf(s.transport) != nil {
+				want = "drwx--x--x"
+			}
+			assert.Equal(t, want, info.Mode().String(), name)
 		} else {
 			files++
 			assert.Equal(t, "-rw-------", info.Mode().String(), name)
@@ -58,20 +64,20 @@ func checkEmpty(t *testing.T, dir string) {
 // 38. Directories 0700, files 0600, unguessable names, all removed at Close,
 // whatever the shell's umask is.
 func privateFiles(t *testing.T, s suite) {
-	dir := testenv.TempDir(t)
+	dir := s.tempDir(t)
 	x := s.start(t, func(o *shell.Options) { o.RuntimeDir, o.OutputLimit, o.SpoolLimit = dir, 1000, 1<<20 })
 	for _, script := range []string{
 		"true", "umask 000", "yes | head -c 100000", "sleep 1000 &", "exit 3", "echo | false", "trap 'echo usr' USR1", "kill -9 $BASHPID",
 	} {
 		_, _ = x.do(command.Request{Script: script}) // Its result is not the point.
-		assert.Positive(t, checkPrivate(t, dir), script)
+		assert.Positive(t, s.checkPrivate(t, dir), script)
 	}
 	_, err := x.do(command.Request{Script: "cat", Stdin: strings.NewReader("in")})
 	require.NoError(t, err)
-	checkPrivate(t, dir)
+	s.checkPrivate(t, dir)
 	// While a command runs, also.
 	x.interruptAt("ready", "echo >ready; while :; do :; done")
-	checkPrivate(t, dir)
+	s.checkPrivate(t, dir)
 
 	y := s.start(t, func(o *shell.Options) { o.RuntimeDir = dir })
 	y.want("", "yes >/dev/null & sleep 1000 & setsid sleep 1001 &")

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/oneshot"
 )
 
@@ -30,7 +29,7 @@ func longScript(t *testing.T, s suite) {
 	text := awkwardMegabyte() + "the last line"
 	want := sha256.Sum256([]byte(text + "\n"))
 	x := s.start(t)
-	fresh := oneshot.New(&oneshot.Options{Dir: testenv.TempDir(t), Transport: s.transport})
+	fresh := oneshot.New(&oneshot.Options{Dir: s.tempDir(t), Transport: s.transport})
 	t.Cleanup(func() { assert.NoError(t, fresh.Close()) })
 	for _, end := range []string{"\nEOF_OF_TEXT", "\nEOF_OF_TEXT\n", "\nEOF_OF_TEXT\necho done; (exit 3)\n"} {
 		script := "cat >copy <<'EOF_OF_TEXT'\n" + text + end

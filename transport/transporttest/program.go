@@ -33,14 +33,14 @@ const (
 )
 
 // again is the test binary in a role.
-func again(t *testing.T, role string, args ...string) *exec.Cmd {
+func (s suite) again(t *testing.T, role string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	root, _, _ := strings.Cut(t.Name(), "/")
 	cmd := exec.Command(self, "-test.run=^"+root+"$", "-test.count=1")
 	// Who is killed removes nothing: what it has is in a directory of ours.
-	cmd.Env = append(os.Environ(), roleVar+"="+role, argsVar+"="+strings.Join(args, "\n"), "TMPDIR="+testenv.TempDir(t))
+	cmd.Env = append(os.Environ(), roleVar+"="+role, argsVar+"="+strings.Join(args, "\n"), "TMPDIR="+s.tempDir(t))
 	return cmd
 }
 
@@ -100,10 +100,10 @@ func playTerminal(t *testing.T, s suite, path string) {
 
 // busyProgram starts a program in the role, waits until it is busy, and
 // returns it with the mark of its session.
-func busyProgram(t *testing.T, dir, script string) (cmd *exec.Cmd, mark string) {
+func (s suite) busyProgram(t *testing.T, dir, script string) (cmd *exec.Cmd, mark string) {
 	t.Helper()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "run"), 0o700))
-	cmd = again(t, roleBusy, dir, script)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "run"), 0o755))
+	cmd = s.again(t, roleBusy, dir, script)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // It is dead if all is well.
@@ -126,8 +126,8 @@ func killedProgram(t *testing.T, s suite) {
 		"trap '' TERM HUP INT; while :; do sleep 1; done",
 		"yes",
 	} {
-		dir := testenv.TempDir(t)
-		cmd, mark := busyProgram(t, dir, script)
+		dir := s.tempDir(t)
+		cmd, mark := s.busyProgram(t, dir, script)
 		assert.NotEmpty(t, testenv.Marked(mark))
 		began := time.Now()
 		require.NoError(t, cmd.Process.Kill())
@@ -146,8 +146,8 @@ func killedProgram(t *testing.T, s suite) {
 // that live.
 func sweptAtStart(t *testing.T, s suite) {
 	testenv.NeedProc(t)
-	dir := testenv.TempDir(t)
-	cmd, _ := busyProgram(t, dir, "sleep 1002")
+	dir := s.tempDir(t)
+	cmd, _ := s.busyProgram(t, dir, "sleep 1002")
 	guards := 0
 	all, err := proc.List()
 	require.NoError(t, err)
@@ -167,8 +167,9 @@ func sweptAtStart(t *testing.T, s suite) {
 
 	living := filepath.Join(dir, "other")
 	require.NoError(t, os.Mkdir(living, 0o700))
+	s.give(t, living)
 	require.NoError(t, os.Symlink(run, filepath.Join(living, "run")))
-	second, _ := busyProgramIn(t, living, dead[0])
+	second, _ := s.busyProgramIn(t, living, dead[0])
 	// A third finds the second's directory in use.
 	x := s.start(t, func(o *shell.Options) { o.RuntimeDir = run })
 	x.want("hi\n", "echo hi")
@@ -179,9 +180,9 @@ func sweptAtStart(t *testing.T, s suite) {
 }
 
 // busyProgramIn starts a busy program whose start must sweep swept.
-func busyProgramIn(t *testing.T, dir, swept string) (*exec.Cmd, string) {
+func (s suite) busyProgramIn(t *testing.T, dir, swept string) (*exec.Cmd, string) {
 	t.Helper()
-	cmd, mark := busyProgram(t, dir, "sleep 1003")
+	cmd, mark := s.busyProgram(t, dir, "sleep 1003")
 	_, err := os.Stat(swept)
 	assert.True(t, errors.Is(err, os.ErrNotExist), "%s is still there", swept)
 	return cmd, mark

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/command"
-	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -36,7 +35,7 @@ func hostileFiles(t *testing.T, s suite) {
 	for _, script := range attacks {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
-			dir := testenv.TempDir(t)
+			dir := s.tempDir(t)
 			x := s.start(t, func(o *shell.Options) { o.RuntimeDir = dir })
 			x.run("mkdir -p sub; v=1")
 			_, _ = x.do(command.Request{Script: "S=${BASH_SOURCE%/*}; " + script}) // It may have ended bash, or hidden its output.

@@ -174,6 +174,7 @@ func deletedDir(t *testing.T, s suite) {
 	require.NoError(t, os.Remove(x.file("again")))
 	x.want("1\n", "echo $v")
 	require.NoError(t, os.Mkdir(x.file("again"), 0o700))
+	s.give(t, x.file("again"))
 	x.want(x.file("again")+"\n", "cd "+x.file("again")+"; pwd -P")
 
 	_, err = x.do(command.Request{Script: "pwd", Dir: x.file("nosuch")})

@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -36,11 +37,32 @@ type sh struct {
 	mark string // what its processes have in their environment
 }
 
+// tempDir is a directory of the test's own, which belongs to whom the transport runs
+// things as.
+func (s suite) tempDir(t *testing.T) string {
+	t.Helper()
+	dir := testenv.TempDir(t)
+	if s.give(t, dir) {
+		testenv.LetPass(t, filepath.Dir(dir))
+	}
+	return dir
+}
+
+// give gives a file to whom the transport runs things as, if that is another user.
+func (s suite) give(t *testing.T, path string) bool {
+	t.Helper()
+	who := transport.UserOf(s.transport)
+	if who != nil {
+		require.NoError(t, os.Chown(path, int(who.UID), int(who.GID)))
+	}
+	return who != nil
+}
+
 // options are those of a shell in a fresh directory. The program's own may not
 // be there where the transport starts things.
 func (s suite) options(t *testing.T) *shell.Options {
 	t.Helper()
-	return &shell.Options{Dir: testenv.TempDir(t), Transport: s.transport, Poll: s.poll}
+	return &shell.Options{Dir: s.tempDir(t), Transport: s.transport, Poll: s.poll}
 }
 
 // start starts a shell that is closed with the test.

@@ -1,0 +1,87 @@
+package ipc
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFilesAreTheOwners(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	owner := &Owner{UID: 12345, GID: 12346}
+	d, err := NewDir(filepath.Join(t.TempDir(), "d"), 4096, owner)
+	require.NoError(t, err)
+	defer d.Close()
+	belong := func() {
+		t.Helper()
+		seen := 0
+		require.NoError(t, filepath.WalkDir(d.Path(), func(path string, entry fs.DirEntry, err error) error {
+			require.NoError(t, err)
+			info, err := entry.Info()
+			require.NoError(t, err)
+			st := info.Sys().(*syscall.Stat_t)
+			assert.Equal(t, *owner, Owner{st.Uid, st.Gid}, path)
+			assert.Zero(t, info.Mode().Perm()&0o077, path)
+			seen++
+			return nil
+		}))
+		assert.GreaterOrEqual(t, seen, 11)
+	}
+	run, _, err := d.Begin(Call{ID: NewID(), Script: "true"}, false)
+	require.NoError(t, err)
+	require.NoError(t, d.RenameState())
+	belong()
+
+	kept := filepath.Join(t.TempDir(), "kept")
+	require.NoError(t, run.Move(1, kept))
+	info, err := os.Stat(kept)
+	require.NoError(t, err)
+	assert.EqualValues(t, 0, info.Sys().(*syscall.Stat_t).Uid, "limpet keeps it")
+	run.Release()
+
+	require.NoError(t, os.RemoveAll(d.Path()))
+	require.NoError(t, d.Renew())
+	run, _, err = d.Begin(Call{ID: NewID(), Script: "true"}, false)
+	require.NoError(t, err)
+	belong()
+	run.Release()
+}
+
+// Who can write the directory puts a link to somebody else's file where limpet is
+// about to make one of its own: that file must not be given away.
+func TestNothingElseIsGivenAway(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	owner := &Owner{UID: 12345, GID: 12346}
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	require.NoError(t, os.WriteFile(secret, nil, 0o600))
+	d, err := NewDir(filepath.Join(dir, "d"), 4096, owner)
+	require.NoError(t, err)
+	defer d.Close()
+	for _, name := range []string{"eval", "state", "out", "inner"} {
+		for _, link := range []func(string, string) error{os.Link, os.Symlink} {
+			require.NoError(t, os.RemoveAll(filepath.Join(d.Path(), name)))
+			require.NoError(t, link(secret, filepath.Join(d.Path(), name)))
+			_ = d.Renew() // It may refuse.
+			info, err := os.Stat(secret)
+			require.NoError(t, err)
+			assert.EqualValues(t, 0, info.Sys().(*syscall.Stat_t).Uid, name)
+		}
+	}
+}
+
+func TestWhatCannotBeGivenAwayIsAnErrorWithItsRemedy(t *testing.T) {
+	err := &DiskError{Dir: "/d", Err: &ownerError{Owner{UID: 12345, GID: 12346}, syscall.EPERM}}
+	assert.EqualError(t, err, `ipc: runtime directory "/d": giving it to user 12345, group 12346: operation not permitted; `+
+		"it takes root with CAP_CHOWN to run a shell as another user")
+	assert.ErrorIs(t, err, syscall.EPERM)
+}
