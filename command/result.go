@@ -36,6 +36,11 @@ type Result struct {
 
 	Receipt Receipt
 
+	// Denied is a hint at what a sandbox has refused to the command, if it failed and
+	// its output looks like that: "there is no network in the sandbox". It is empty for
+	// most failures, and may be wrong.
+	Denied string
+
 	// Restart is nil unless bash ended with or before this command.
 	Restart *Restart
 }

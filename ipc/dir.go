@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -377,10 +378,13 @@ func (r *Run) Record() (rec Record, pipeline []int, done bool) {
 	if !done {
 		return rec, nil, false
 	}
-	if !r.call.Inner {
+	if !r.call.Inner && r.call.Dir == "" {
 		return rec, nil, true
 	}
 	n, _ := r.d.inner.f.ReadAt(r.d.buf[:], 0) // As above.
+	if rec.NoDir = r.call.Dir != "" && bytes.HasPrefix(r.d.buf[:n], []byte(noDir(r.call.ID))); rec.NoDir || !r.call.Inner {
+		return rec, nil, true
+	}
 	if status, pipeline, ok := parseInner(r.d.buf[:n], r.call.ID); ok {
 		rec.Status = status
 		return rec, pipeline, true

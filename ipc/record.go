@@ -19,6 +19,7 @@ type Record struct {
 	Status int    // $?
 	Flags  string // $-
 	Dir    string // $PWD; may hold any byte but NUL
+	NoDir  bool   // bash could not go to the command's own directory, and ran nothing
 }
 
 // recordMax is larger than any record: an ID twice, a status, flags and a

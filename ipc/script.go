@@ -74,7 +74,8 @@ func (d *Dir) evalScript(c Call) string {
 	}
 	if c.Dir != "" {
 		fmt.Fprintf(&b, "%sprintf %%s \"${OLDPWD-}\" >|%s; ", c.Names, Quote(d.oldDirPath()))
-		fmt.Fprintf(&b, "%scd -- %s 2>>%s || %sreturn; ", c.Names, Quote(c.Dir), Quote(cmp.Or(c.Stderr, c.Stdout)), c.Names)
+		fmt.Fprintf(&b, "%scd -- %s 2>>%s || { %sprintf '%%s\\n' %s 1<>%s; %sreturn 1; }; ", c.Names, Quote(c.Dir), Quote(cmp.Or(c.Stderr, c.Stdout)),
+			c.Names, Quote(noDir(c.ID)), Quote(d.inner.path), c.Names)
 	}
 	if c.Status != 0 {
 		// In an && list neither an ERR trap nor errexit minds the status.
@@ -112,6 +113,10 @@ func (d *Dir) evalScript(c Call) string {
 	}
 	return b.String()
 }
+
+// noDir is what bash says where a script would report its status: that it could not
+// go to the script's directory. Nothing ran.
+func noDir(id string) string { return id + " cd " + id }
 
 // goBack is the command by which bash leaves the directory of a request, as if
 // it had never been there: "cd -" goes where it would have gone. It fails, with

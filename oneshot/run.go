@@ -224,6 +224,9 @@ func (c *run) collect(ctx context.Context, cause error) (command.Result, error) 
 	}
 	res.Elapsed = time.Since(c.started)
 	c.receipt(&res)
+	if res.ExitCode != 0 {
+		res.Denied = transport.DeniedBy(c.conn, res.ExitCode, res.Stderr.Bytes(), res.Stdout.Bytes())
+	}
 	return res, errors.Join(diskErr, readErr, writeErr)
 }
 

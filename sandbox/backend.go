@@ -65,7 +65,7 @@ func inspect(path string) (backend, error) {
 		switch mode := info.Mode(); {
 		case !ok || sys.Uid != 0:
 			return untrusted(file + " is not root's")
-		case mode.Perm()&0o022 != 0 && mode&os.ModeSticky == 0:
+		case mode.Perm()&0o022 != 0 && !(mode.IsDir() && mode&os.ModeSticky != 0):
 			return untrusted(file + " is writable by others")
 		case mode&os.ModeSetuid != 0:
 			return untrusted("setuid")
@@ -103,6 +103,17 @@ func (b backend) atLeast(major, minor int) bool {
 	return b.major > major || b.major == major && b.minor >= minor
 }
 
+// outOf refuses a sandbox that could replace the bwrap of the next one.
+func (b backend) outOf(v view) error {
+	if reach, field := v.reach(b.path); reach == writable {
+		return &Error{
+			Code: ErrUntrustedBackend, Detail: fmt.Sprintf("%s is not trusted (%s lets the sandbox write it)", b.path, field),
+			Hint: "choose a workspace that does not hold it",
+		}
+	}
+	return nil
+}
+
 // supports checks what a policy needs of bwrap itself.
 func (b backend) supports(p Policy) error {
 	if p.FS.Access == Overlay && !b.atLeast(0, 11) {
@@ -129,11 +140,12 @@ var refusals = []struct {
 	{regexp.MustCompile(`Unknown option (\S+)`), ErrOldBackend, "bwrap lacks an option", "install a newer bubblewrap"},
 	{regexp.MustCompile(`No permissions to create new namespace|setting up uid map: Permission denied|Creating new namespace failed|Can't write.*uid_map`), ErrUserns,
 		"the kernel refuses user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=1?)",
-		"load the AppArmor profile bwrap-userns-restrict, raise user.max_user_namespaces, or do not run inside of another sandbox"},
+		"load the AppArmor profile bwrap-userns-restrict, raise user.max_user_namespaces (or max_mnt_, max_pid_, max_net_namespaces and their like), or do not run inside of another sandbox"},
 	{regexp.MustCompile(`loopback: Failed RTM_NEW(ADDR|LINK)`), ErrNetns,
 		"cannot create a network namespace (AppArmor or missing CAP_NET_ADMIN in a container)", "allow it, or ask for HostNetwork explicitly"},
 	{regexp.MustCompile(`Can't mount proc on`), ErrProc,
-		"cannot mount /proc (masked /proc of the outer container)", "start the container with --security-opt unmask=ALL or systempaths=unconfined"},
+		"cannot mount /proc (masked /proc of the outer container)",
+		"start the container with --security-opt unmask=ALL or systempaths=unconfined, or go without by Proc.NestedWeak"},
 	{regexp.MustCompile(`Can't read seccomp data|PR_SET_SECCOMP`), ErrSeccomp, "seccomp filter rejected by the kernel or bwrap", ""},
 	{regexp.MustCompile(`limpet-helper:`), ErrProxy, "the proxy to the allowed hosts could not be set up", "a limit of the policy may be too low for it (AddressSpace, NoFile)"},
 	{regexp.MustCompile(`execvp (\S+)`), ErrExec, "the program is not visible inside the sandbox", "show it by ExtraRO, or by Root: All"},

@@ -23,10 +23,11 @@ type conn struct {
 	pidfd   int
 	status  *os.File // what bwrap says of itself
 	mounts  *mountTable
-	drift   DriftMode
+	policy  Policy
 	watch   *watcher
 	cgroup  *cgroup       // nil if it has none of its own
 	proxy   *egress.Proxy // nil if it has none
+	private []string      // see Private
 	left    func()        // frees what is of no use when all has ended
 
 	closing sync.Once
@@ -38,6 +39,17 @@ type conn struct {
 
 // PID is the pid of the process itself, as the host has it.
 func (c *conn) PID() int { return c.process.PID }
+
+// Init implements [transport.Enclosed].
+func (c *conn) Init() int { return c.init.PID }
+
+// Denied implements [transport.Explainer].
+func (c *conn) Denied(exitCode int, output ...[]byte) string {
+	return c.policy.denied(exitCode, output...)
+}
+
+// Private implements [transport.Enclosed].
+func (c *conn) Private() []string { return c.private }
 
 func (c *conn) Signal(sig unix.Signal) error {
 	if c.process.PID == 0 {

@@ -31,7 +31,7 @@ func withReadOnlyDevices(start func()) (err error) {
 	}
 	defer func() {
 		if back := unix.Setns(int(host.Fd()), unix.CLONE_NEWNS); back != nil {
-			err = errors.Join(err, fmt.Errorf("leaving the mount namespace: %w", back))
+			err = errors.Join(err, fmt.Errorf("%w: %w", errNoWayBack, back))
 		}
 	}()
 	// What the host mounts comes in, nothing goes out.
@@ -46,6 +46,19 @@ func withReadOnlyDevices(start func()) (err error) {
 	}
 	start()
 	return nil
+}
+
+var errNoWayBack = errors.New("leaving the mount namespace of the read-only devices")
+
+// devicesHint says what to do about an error of withReadOnlyDevices.
+func devicesHint(err error) string {
+	switch {
+	case errors.Is(err, errNoWayBack):
+		return "give the user namespace that this runs in a mount namespace too (unshare --mount), or run as an ordinary user"
+	case errors.Is(err, unix.ENOSPC):
+		return "raise user.max_mnt_namespaces, or run as an ordinary user"
+	}
+	return "run as an ordinary user; root needs CAP_SYS_ADMIN, or it could change the host's devices from inside"
 }
 
 // readOnly binds a file over itself.

@@ -3,7 +3,5 @@
 // closed: a policy that cannot be enforced is an [*Error] that names the cause
 // and the remedy, and nothing runs.
 //
-// The package is in the making. What it does is tested, but the suite of those
-// who try to get out of it does not pass yet: docs/sandbox.md says what is missing.
-// Do not rely on it for what you do not trust.
+// What holds, what does not, and how to read a refusal is in docs/sandbox.md.
 package sandbox

@@ -12,7 +12,11 @@ import (
 	"github.com/limpet-sh/limpet/transport"
 )
 
-var _ transport.Checker = (*conn)(nil)
+var (
+	_ transport.Checker   = (*conn)(nil)
+	_ transport.Enclosed  = (*conn)(nil)
+	_ transport.Explainer = (*conn)(nil)
+)
 
 // Check implements [transport.Checker]. It looks for what must not be there, and
 // then compares the mounts of the sandbox with those at its start. The kernel
@@ -26,14 +30,14 @@ func (c *conn) Check() (lost error, goOn bool) {
 	if err := violated(c.watch.look()); err != nil {
 		return err, false
 	}
-	point, err := c.mounts.lost()
+	point, why, err := c.mounts.lost()
 	if err != nil || point == "" {
 		return nil, true // That it has ended is noticed elsewhere.
 	}
 	return &Error{
 		Code:   ErrDrift,
-		Detail: fmt.Sprintf("protection of %s was lost (file replaced on the host); session restarted", point),
-	}, c.drift == DriftRespawn
+		Detail: fmt.Sprintf("protection of %s was lost (%s); session restarted", point, why),
+	}, c.policy.Drift == DriftRespawn
 }
 
 // mountTable is what is mounted in the namespace of a process, and notices what
@@ -75,26 +79,31 @@ func (t *mountTable) close() {
 }
 
 // lost names a mount point of the start that is one no longer, or shows something
-// else by now, or none.
-func (t *mountTable) lost() (point string, err error) {
+// else by now, or none, and what happened to it.
+func (t *mountTable) lost() (point, why string, err error) {
 	if t == nil {
-		return "", nil
+		return "", "", nil
 	}
 	if err := t.read(); err != nil || bytes.Equal(t.buf, t.text) {
-		return "", err
+		return "", "", err
 	}
-	now := make(map[string]bool)
+	now, at := make(map[string]bool), make(map[string]bool)
 	for _, m := range pointsOf(t.buf) {
-		now[m] = true
+		_, point, _ := strings.Cut(m, " ")
+		now[m], at[point] = true, true
 	}
 	for _, m := range t.points {
-		if !now[m] {
-			_, point, _ := strings.Cut(m, " ")
-			return point, nil
+		_, point, _ := strings.Cut(m, " ")
+		switch {
+		case now[m] || point == helperPath: // Nothing was protected by the helper.
+		case at[point]:
+			return point, "it was moved or deleted on the host", nil
+		default:
+			return point, "file replaced on the host", nil
 		}
 	}
 	t.text = bytes.Clone(t.buf) // Something was added: it is as good.
-	return "", nil
+	return "", "", nil
 }
 
 // read reads the table into buf.

@@ -1,13 +1,18 @@
 package sandbox
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/limpet-sh/limpet/transport"
 )
 
 // Explain says what would run under the policy in the directory, argument by
-// argument, and why. Each line is "ARGUMENTS  # WHY". It starts nothing; the
-// error is that of [New]. The directory is the workspace if it is empty.
+// argument, and why. Each line is "ARGUMENTS  # WHY". Descriptors and the session's
+// directory have made-up names, and of the environment there is what the policy adds.
+// It starts nothing; the error is that of [New]. The directory is the workspace if it
+// is empty.
 func Explain(p Policy, dir string) ([]string, error) {
 	r, err := p.resolve()
 	if err != nil {
@@ -24,23 +29,54 @@ func Explain(p Policy, dir string) ([]string, error) {
 		dir = r.FS.Workspace
 	}
 	lines := []string{"bwrap"}
+	if p.user() != ourselves() {
+		lines[0] += "  # as " + userText(p.user()) + ", by RunAs"
+	}
 	why := ""
-	for _, i := range plan(r, h, place{dir: dir, sessionDir: "/SESSION"}) {
+	add := func(i item) {
 		if i.why != "" {
 			why = i.why // What has none goes with what is before it.
 		}
 		lines = append(lines, "  "+strings.Join(quoted(i.args), " ")+"  # "+why)
 	}
-	return append(lines, "  --seccomp FD  # "+seccompSummary(r), "  -- bash ..."), nil
+	add(item{"no system calls for: " + seccompSummary(r), []string{"--seccomp", "FD"}})
+	add(item{"how the program has ended", []string{"--json-status-fd", "FD"}})
+	if limits := limitsText(r.Limits); limits != "" {
+		add(item{"it waits until its limits are set: " + limits, []string{"--block-fd", "FD"}})
+	}
+	for i, entry := range environ(r, h, transport.Spec{}) {
+		why := ""
+		if i == 0 {
+			why = "of the environment, besides what Env passes on"
+		}
+		add(item{why, setenv([]string{entry})})
+	}
+	for _, i := range plan(r, h, place{dir: dir, sessionDir: "/SESSION"}) {
+		add(i)
+	}
+	if r.Net.Mode == DomainsNet {
+		return append(lines, "  -- "+strings.Join([]string{helperPath, helperListen, "FD"}, " ")+" bash ...  # opens the port of the proxy, and becomes bash"), nil
+	}
+	return append(lines, "  -- bash ..."), nil
+}
+
+func limitsText(l Limits) string {
+	var texts []string
+	for _, one := range limitsOf(&Policy{Limits: l}) {
+		if *one.limit > 0 {
+			texts = append(texts, fmt.Sprintf("%s %d", one.field, *one.limit))
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 func seccompSummary(p Policy) string {
-	parts := []string{"no mounts, no kernel interfaces that a shell has no use for"}
+	parts := []string{"mounts", "kernel interfaces that a shell has no use for"}
 	if !p.Proc.AllowPtrace {
-		parts = append(parts, "no tracing")
+		parts = append(parts, "tracing")
 	}
 	if p.Net.Unix == UnixBlocked {
-		parts = append(parts, "no Unix sockets")
+		parts = append(parts, "Unix sockets")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -79,17 +78,15 @@ func lookAtHost(user Credential) (host, error) {
 	return h, nil
 }
 
-// userHome is the home directory, without symlinks. It is empty if it is
-// nobody's: there is nothing to hide, and HOME is unset in the sandbox too.
+// userHome is the home directory by the environment, or else by the password file,
+// without symlinks. It is empty if it is not there: there is nothing to hide.
 func userHome() string {
-	home, err := os.UserHomeDir()
-	if err == nil {
-		home, err = filepath.EvalSymlinks(home)
+	for _, home := range homes() {
+		if info, err := os.Stat(home); err == nil && info.IsDir() {
+			return home
+		}
 	}
-	if err != nil {
-		return ""
-	}
-	return home
+	return ""
 }
 
 // secretsOf lists what of a directory others may not read. Root would see it in

@@ -3,10 +3,12 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,8 +48,13 @@ func (t *Transport) launch(ctx context.Context, p Policy, spec transport.Spec) (
 	if err != nil {
 		return nil, err
 	}
-	at := place{dir: spec.Dir, sessionDir: spec.SessionDir}
-	l := &launching{policy: p, spec: spec, bwrap: bwrap, points: mountsOf(p, h, at).points, denied: t.Denied}
+	at := place{sessionDir: spec.SessionDir}
+	mounts := mountsOf(p, h, at)
+	at.dir = mounts.view.startDir(spec.Dir)
+	if err := errors.Join(bwrap.outOf(mounts.view), mounts.view.keepsPrivate(spec.SessionDir)); err != nil {
+		return nil, err
+	}
+	l := &launching{policy: p, spec: spec, bwrap: bwrap, points: mounts.points, home: h.home, denied: t.Denied}
 	defer l.close()
 	if err := prepare(p, l.points); err != nil {
 		return nil, err
@@ -56,7 +63,7 @@ func (t *Transport) launch(ctx context.Context, p Policy, spec transport.Spec) (
 		return nil, err
 	}
 	l.watch = newWatcher(p, t.Violations)
-	if err := l.open(arguments(plan(p, h, at)), filter); err != nil {
+	if err := l.open(slices.Concat(setenv(environ(p, h, spec)), arguments(plan(p, h, at))), filter); err != nil {
 		return nil, &Error{Code: ErrMount, Detail: "preparing the sandbox: " + err.Error()}
 	}
 	return l.start(ctx)
@@ -69,6 +76,7 @@ type launching struct {
 	spec    transport.Spec
 	bwrap   backend
 	points  []point
+	home    string
 	cgroup  *cgroup
 	watch   *watcher
 	files   []*os.File // for bwrap, from descriptor 3 on
@@ -93,9 +101,7 @@ func (l *launching) open(args []string, filter []byte) error {
 	if l.policy.Limits != (Limits{}) {
 		own = append(own, "--block-fd", fmt.Sprint(blockFD))
 	}
-	var added []string
-	l.spec.Env, added = environ(l.policy, l.spec)
-	argsFile, err := sealed("limpet-args", []byte(strings.Join(slices.Concat(own, added, args), "\x00")+"\x00"))
+	argsFile, err := sealed("limpet-args", []byte(strings.Join(slices.Concat(own, args), "\x00")+"\x00"))
 	if err != nil {
 		return err
 	}
@@ -147,8 +153,24 @@ func sealed(name string, content []byte) (*os.File, error) {
 // closeOnExec keeps from what is executed next all that this program has open:
 // bwrap passes on every descriptor that it has. What somebody opened to pass it on
 // by himself is closed then as well.
-func closeOnExec() {
-	_ = unix.CloseRange(3, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // Before Linux 5.11: Go's own are closed anyway.
+func closeOnExec() error {
+	err := unix.CloseRange(firstFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
+	}
+	// Before Linux 5.11 there is no such flag, and before 5.9 no such call.
+	dir, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // Read only.
+	names, err := dir.Readdirnames(-1)
+	for _, name := range names {
+		if fd, _ := strconv.Atoi(name); fd >= firstFD { // They are numbers.
+			unix.CloseOnExec(fd)
+		}
+	}
+	return err
 }
 
 func (l *launching) start(ctx context.Context) (transport.Conn, error) {
@@ -156,12 +178,12 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 	spec.Path, spec.Dir = l.bwrap.path, "/"
 	// Only this is on the command line, where every user can read it.
 	spec.Argv = slices.Concat([]string{"bwrap", "--args", fmt.Sprint(argsFD), "--"}, l.wrapper, []string{l.spec.Path}, l.spec.Argv[1:])
-	spec.Own, spec.Files = nil, l.files // They are in Env, and in bwrap's arguments.
+	spec.Env, spec.Own, spec.Files = nil, nil, l.files // They are in bwrap's arguments.
 	if who := l.policy.user(); who != ourselves() {
 		spec.Credential = &who
 	}
 	threads.hold()
-	c := &conn{drift: l.policy.Drift, watch: l.watch}
+	c := &conn{policy: l.policy, watch: l.watch, private: privatePlaces(l.policy, l.home)}
 	var err error
 	if c.Conn, err = l.fork(ctx, spec); err != nil {
 		threads.release()
@@ -185,8 +207,9 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 // fork starts bwrap on the thread that is there for it.
 func (l *launching) fork(ctx context.Context, spec transport.Spec) (bwrap transport.Conn, err error) {
 	start := func() {
-		closeOnExec()
-		bwrap, err = local.Transport{}.Start(ctx, spec)
+		if err = closeOnExec(); err == nil {
+			bwrap, err = local.Transport{}.Start(ctx, spec)
+		}
 	}
 	var failed error
 	threads.do(func() {
@@ -203,10 +226,7 @@ func (l *launching) fork(ctx context.Context, spec transport.Spec) (bwrap transp
 		if bwrap != nil {
 			_ = bwrap.Close() // It is of no use.
 		}
-		return nil, &Error{
-			Code: ErrMount, Detail: "preparing the sandbox: " + failed.Error(),
-			Hint: "run as an ordinary user; root needs CAP_SYS_ADMIN, or it could change the host's devices from inside",
-		}
+		return nil, &Error{Code: ErrMount, Detail: "preparing the sandbox: " + failed.Error(), Hint: devicesHint(failed)}
 	}
 	return bwrap, nil
 }
@@ -242,9 +262,9 @@ func (l *launching) await(ctx context.Context, c *conn) error {
 	const pause = 50 * time.Microsecond
 	for ; ; time.Sleep(pause) {
 		// The first process of the namespace is bwrap's own. Its one child
-		// becomes what was asked for.
+		// becomes what was asked for, if there is such a program.
 		for _, kid := range proc.Children(init.PID) {
-			if !kid.Zombie() {
+			if !kid.Zombie() && kid.Execed {
 				c.process = kid.ID()
 				if c.mounts, err = openMountTable(c.init); err != nil {
 					return l.over(c, said)

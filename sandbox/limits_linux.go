@@ -16,19 +16,21 @@ func (l *launching) limit(c *conn) error {
 			return noCgroup(err)
 		}
 	}
-	for _, one := range []struct {
-		resource int
-		value    uint64
-	}{
-		{unix.RLIMIT_NPROC, l.policy.Limits.NProc}, {unix.RLIMIT_NOFILE, l.policy.Limits.NoFile}, {unix.RLIMIT_FSIZE, l.policy.Limits.FileSize},
-		{unix.RLIMIT_AS, l.policy.Limits.AddressSpace}, {unix.RLIMIT_CPU, l.policy.Limits.CPU},
-	} {
-		if one.value == 0 {
+	resources := map[string]int{
+		"NProc": unix.RLIMIT_NPROC, "NoFile": unix.RLIMIT_NOFILE, "FileSize": unix.RLIMIT_FSIZE,
+		"AddressSpace": unix.RLIMIT_AS, "CPU": unix.RLIMIT_CPU,
+	}
+	for _, one := range limitsOf(&l.policy) {
+		resource, ok := resources[one.field]
+		if !ok || *one.limit == 0 {
 			continue
 		}
-		rlimit := unix.Rlimit{Cur: one.value, Max: one.value}
-		if err := unix.Prlimit(c.init.PID, one.resource, &rlimit, nil); err != nil {
-			return &Error{Code: ErrLimits, Detail: fmt.Sprintf("a limit of %d cannot be set: %v", one.value, err)}
+		rlimit := unix.Rlimit{Cur: *one.limit, Max: *one.limit}
+		if err := unix.Prlimit(c.init.PID, resource, &rlimit, nil); err != nil {
+			return &Error{
+				Code: ErrLimits, Detail: fmt.Sprintf("Limits.%s cannot be set to %d: %v", one.field, *one.limit, err),
+				Hint: "it cannot be above that of this program (ulimit -H -a)",
+			}
 		}
 	}
 	if _, err := l.block.Write([]byte{0}); err != nil {

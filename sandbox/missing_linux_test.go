@@ -152,8 +152,9 @@ func TestAWorkspaceThatBecomesARepositoryIsFound(t *testing.T) {
 	policy.FS.Quarantine = true
 	where, violations := told(t, *policy)
 	sh := startWith(t, workspace, where)
-	says(t, sh, "echo ref: refs/heads/main >HEAD; mkdir objects refs; printf '[core]\\nbare = true\\n' >config")
-	assert.Equal(t, "true", once(t, workspace, nil, "git -c safe.directory='*' rev-parse --is-bare-repository"), "git takes it for one")
+	const become = "echo ref: refs/heads/main >HEAD; mkdir objects refs; printf '[core]\\nbare = true\\n' >config"
+	assert.Equal(t, "true", once(t, t.TempDir(), nil, become+"; git -c safe.directory='*' rev-parse --is-bare-repository"), "git takes it for one")
+	says(t, sh, become)
 	require.NoError(t, sh.Close())
 	require.Len(t, violations(), 1)
 	moved(t, filepath.Join(workspace, "HEAD"), violations()[0])

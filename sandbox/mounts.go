@@ -143,6 +143,10 @@ func (m *mounts) devices(p Policy, h host) {
 	m.hide("a few devices, none of the host's", "FS.Root", "/dev", "--dev", "/dev")
 	m.hide("shared memory of its own", "FS.Root", "/dev/shm", tmpfs("/dev/shm", "1777", size(p.FS.ShmSize, defaultShm))...)
 	m.add("", "--remount-ro", "/dev")
+	if p.Proc.NestedWeak {
+		m.hide("no processes: NestedWeak", "FS.Root", "/proc", mask(entry{"/proc", true})...)
+		return
+	}
 	m.hide("its own processes", "FS.Root", "/proc", "--proc", "/proc")
 	for _, path := range h.cover {
 		if slices.Contains(procHide, path) {
@@ -161,6 +165,22 @@ const (
 	homeDir = "FS.HomeDir"
 	tmpDir  = "FS.TmpDir"
 )
+
+// privatePlaces are those whose files go with the sandbox.
+func privatePlaces(p Policy, home string) []string {
+	var places []string
+	if p.FS.Tmp != SharedTmp {
+		places = append(places, "/tmp")
+	}
+	places = append(places, "/var/tmp", "/dev/shm")
+	if p.FS.Home == PrivateHome && home != "" {
+		places = append(places, home)
+	}
+	if p.FS.Access == Overlay {
+		places = append(places, p.FS.Workspace)
+	}
+	return places
+}
 
 // temporary is /tmp and the home directory.
 func (m *mounts) temporary(p Policy, h host) {

@@ -150,6 +150,7 @@ func widenings(p, q Policy) []widening {
 		{"enable network", q.Net.Mode > p.Net.Mode, []string{"none", "allowed domains", "host"}[p.Net.Mode]},
 		{"make Unix sockets", q.Net.Unix > p.Net.Unix, "blocked"},
 		{"trace processes", q.Proc.AllowPtrace && !p.Proc.AllowPtrace, "blocked"},
+		{"have a /proc", !q.Proc.NestedWeak && p.Proc.NestedWeak, "none"},
 		{"run 32-bit programs", q.Proc.Allow32Bit && !p.Proc.Allow32Bit, "blocked"},
 	}
 	if q.unconfined != "" {

@@ -103,6 +103,8 @@ func TestNarrowRefuses(t *testing.T) {
 		{"no net", func(p *Policy, _ string) { p.Net.Mode = HostNet }, none, ""},
 		{"unix", none, func(p *Policy, _ string) { p.Net.Unix = UnixAllowed }, "make Unix sockets (parent: blocked)"},
 		{"ptrace", none, func(p *Policy, _ string) { p.Proc.AllowPtrace = true }, "trace processes (parent: blocked)"},
+		{"proc", func(p *Policy, _ string) { p.Proc.NestedWeak = true }, none, "have a /proc (parent: none)"},
+		{"no proc", none, func(p *Policy, _ string) { p.Proc.NestedWeak = true }, ""},
 		{"32 bits", none, func(p *Policy, _ string) { p.Proc.Allow32Bit = true }, "run 32-bit programs (parent: blocked)"},
 		{"tmp", none, func(p *Policy, _ string) { p.FS.TmpSize = 1 << 40 }, "have a larger FS.TmpSize (parent: 268435456)"},
 		{"home size", none, func(p *Policy, _ string) { p.FS.HomeSize = 1 << 40 }, "have a larger FS.HomeSize"},

@@ -64,12 +64,14 @@ type UnixMode int
 
 // The modes, from the narrowest.
 const (
-	UnixBlocked UnixMode = iota // by seccomp; socketpair(2) stays
+	UnixBlocked UnixMode = iota // by seccomp; socketpair(2) stays, but for datagrams
 	UnixAllowed
 )
 
 // Env says which variables of the host the sandbox has, besides PATH, HOME,
-// USER, LANG, LC_*, TERM, TZ and SHELL.
+// USER, LANG, LC_*, TERM, TZ and SHELL. Pass names variables that the process would
+// have without a sandbox: a shell's Options.Env must have them, whose default leaves
+// out what looks like a secret (shell.DefaultEnv).
 type Env struct {
 	Pass []string
 	Set  map[string]string
@@ -80,11 +82,18 @@ type Proc struct {
 	AllowPtrace bool
 	Allow32Bit  bool
 	Hostname    string // empty: "sandbox"
+
+	// NestedWeak is for a container in which no /proc can be mounted (ErrProc): /proc
+	// is empty then, and never the host's. What needs it fails: process substitution,
+	// /dev/stdout, and DomainsNet, which is refused.
+	NestedWeak bool
 }
 
 // Limits bound what the sandbox may use; 0 is no limit of its own. They are set
-// before anything runs in it. NProc counts all processes of the user, and does
-// nothing for root.
+// before anything runs in it, for each process (setrlimit(2)). NProc counts all
+// processes of the user, and does nothing for root. NProc, NoFile, FileSize and
+// AddressSpace bound the shell as well, whose output and state are files: one that
+// meets a limit may end.
 //
 // MemoryMax, in bytes, and PidsMax are for all processes of one sandbox together,
 // and hold for root too. The first process of the sandbox is one of them. What is

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -16,6 +17,7 @@ type Caps struct {
 	Bwrap   string // its path
 	Version string
 	Overlay bool // Scratch is to be had
+	Patched bool // it does not follow symlinks that a sandbox has left (CVE-2026-87766), of 0.12 on; a distribution's may not either
 }
 
 // probed are the results by bwrap and user: the kernel's answer does not change
@@ -35,7 +37,7 @@ func Probe(ctx context.Context) (Caps, error) {
 	if err != nil {
 		return Caps{}, err
 	}
-	caps := Caps{Bwrap: b.path, Version: fmt.Sprintf("%d.%d", b.major, b.minor), Overlay: b.atLeast(0, 11)}
+	caps := Caps{Bwrap: b.path, Version: fmt.Sprintf("%d.%d", b.major, b.minor), Overlay: b.atLeast(0, 11), Patched: b.atLeast(0, 12)}
 	probed.mu.Lock()
 	defer probed.mu.Unlock()
 	key := fmt.Sprint(b.id, os.Geteuid())
@@ -48,14 +50,45 @@ func Probe(ctx context.Context) (Caps, error) {
 	return caps, probed.err
 }
 
-// smoke runs true(1) in a sandbox.
+// smoke tries the usual policy, with limits, which are set while the sandbox waits.
 func smoke(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "limpet-probe-")
+	return Try(ctx, func(workspace string) Policy {
+		p := WorkspaceWrite(workspace)
+		p.Limits.NoFile = 1024
+		return p
+	})
+}
+
+// emptyDir makes a directory that can be a workspace.
+func emptyDir() (string, error) {
+	var errs []error
+	for _, base := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+		dir, err := os.MkdirTemp(base, "limpet-probe-")
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		real := realPath(dir)
+		if why, err := tooWide(real); err == nil && why == "" {
+			return real, nil
+		}
+		_ = os.RemoveAll(dir) // As in smoke.
+		errs = append(errs, fmt.Errorf("%s can be no workspace", base))
+	}
+	return "", &Error{Code: ErrBadWorkspace, Detail: "no directory to try a sandbox in: " + errors.Join(errs...).Error(), Hint: "set TMPDIR to another directory"}
+}
+
+// Try starts a sandbox by the preset in an empty directory, in which next to nothing
+// runs, and says whether this machine can enforce the policy: nil, or an [*Error]
+// with the cause and the remedy. It takes some milliseconds, and [StartTimeout] at
+// most.
+func Try(ctx context.Context, preset func(workspace string) Policy) error {
+	dir, err := emptyDir()
 	if err != nil {
-		return &Error{Code: ErrMount, Detail: err.Error()}
+		return err
 	}
 	defer os.RemoveAll(dir) // Best effort: it is empty.
-	t, err := New(WorkspaceWrite(dir))
+	t, err := New(preset(dir))
 	if err != nil {
 		return err
 	}
@@ -65,7 +98,7 @@ func smoke(ctx context.Context) error {
 	}
 	defer null.Close() // Read only.
 	conn, err := t.Start(ctx, transport.Spec{
-		Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 42"}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}, Stdin: null,
+		Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 42"}, Dir: t.policy.FS.Workspace, Env: []string{"PATH=/usr/bin:/bin"}, Stdin: null,
 	})
 	if err != nil {
 		return err

@@ -208,6 +208,9 @@ func (r *resolver) modes() error {
 			return r.invalid("%s is %d, which is none of its constants", m.field, m.mode)
 		}
 	}
+	if r.p.Proc.NestedWeak && r.p.Net.Mode == DomainsNet {
+		return r.invalid("the proxy of DomainsNet needs a /proc, which Proc.NestedWeak does without")
+	}
 	return nil
 }
 

@@ -97,6 +97,12 @@ func TestAShellRunsAsAnotherUser(t *testing.T) {
 	res, err = sh.Do(testenv.Context(t), command.Request{Script: "id -u; cat >/dev/stderr", Stdin: strings.NewReader("in\n")})
 	require.NoError(t, err)
 	assert.Equal(t, "12345\nin\n", res.Stdout.String()+res.Stderr.String())
+
+	require.NoError(t, os.Mkdir(filepath.Join(workspace, "roots"), 0o700))
+	_, err = sh.Do(testenv.Context(t), command.Request{Script: "echo ran", Dir: "roots"})
+	require.ErrorIs(t, err, os.ErrPermission)
+	assert.ErrorContains(t, err, "cannot start in directory")
+	assert.Equal(t, "0", says(t, sh, "echo $?"))
 }
 
 func TestALongScriptRunsAsAnotherUser(t *testing.T) {

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,6 +85,48 @@ func TestAShellStaysInItsSandbox(t *testing.T) {
 	require.ErrorAs(t, err, &dead)
 	assert.Equal(t, syscall.SIGKILL, dead.Signal)
 	assert.Equal(t, "2", says(t, sh, "echo $x"))
+}
+
+// A directory of the host that is not in the sandbox, or one in the sandbox alone.
+func TestADirectoryIsThatOfTheSandbox(t *testing.T) {
+	workspace, policy := usual(t)
+	sh := start(t, workspace, policy)
+	says(t, sh, "x=1; mkdir /tmp/inside sub; cd sub; false")
+	for _, merge := range []bool{false, true} {
+		hidden := t.TempDir()
+		res, err := sh.Do(testenv.Context(t), command.Request{Script: "touch ran", Dir: hidden, MergeStderr: merge})
+		var dir *shell.DirError
+		require.ErrorAs(t, err, &dir)
+		require.ErrorIs(t, err, os.ErrNotExist)
+		assert.Equal(t, hidden, dir.Dir)
+		assert.Equal(t, command.CodeUnknown, res.ExitCode)
+		assert.Empty(t, res.Stderr.String()+res.Stdout.String())
+	}
+	assert.Equal(t, "1 "+workspace+"/sub", says(t, sh, "echo $x $PWD; ls"))
+	res, err := sh.Do(testenv.Context(t), command.Request{Script: "pwd", Dir: "/tmp/inside"})
+	require.NoError(t, err)
+	assert.Equal(t, "/tmp/inside\n", res.Stdout.String())
+	assert.Equal(t, workspace+"/sub", says(t, sh, "pwd"))
+
+	says(t, sh, "cd /tmp/inside")
+	assert.Equal(t, "/tmp/inside", says(t, sh, "pwd"), "a save does not bring it back")
+}
+
+// A process that has neither the environment nor the session of its command is found
+// by the pid namespace.
+func TestAStopFindsWhatHasNoEnvironmentAndNoSession(t *testing.T) {
+	workspace, policy := usual(t)
+	sh := start(t, workspace, policy)
+	const lost = "(exec env -i /usr/bin/setsid /bin/sh -c 'exec /bin/sleep %s' >/dev/null 2>&1 &); until [[ $(cat /proc/[0-9]*/cmdline | tr '\\0' ' ') == *'sleep %s'* ]]; do :; done; "
+	res, err := sh.Run(testenv.Context(t), fmt.Sprintf(lost, "4321", "4321"))
+	require.NoError(t, err)
+	require.Len(t, res.Receipt.Leftover, 1)
+	assert.Contains(t, res.Receipt.Leftover[0].Command, "sleep 4321")
+
+	_, err = sh.Do(testenv.Context(t), command.Request{Script: fmt.Sprintf(lost, "4322", "4322") + "echo >ready; sleep 100", Timeout: 2 * time.Second})
+	require.ErrorIs(t, err, shell.ErrTimeout)
+	assert.FileExists(t, filepath.Join(workspace, "ready"))
+	assert.Equal(t, "4321", says(t, sh, "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -o 'sleep [0-9]*' | cut -d' ' -f2"), "the job of the command before is spared")
 }
 
 func TestClosingAShellEndsItsSandbox(t *testing.T) {

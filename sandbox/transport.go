@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,8 @@ type Transport struct {
 	// [MissingTripwire]. A shell is told by an error too, but for what its last
 	// command did, or one that ended it; a one-shot command is not. Set it before
 	// the first Start. It is called by the goroutine that runs the next command,
-	// or closes a shell, and must call back neither.
+	// or closes a shell, or by the shell's own when it is idle after a command, and
+	// must call back neither.
 	Violations func(Violation)
 
 	// Denied is told of hosts that Net.Allow did not allow, and why. Set it
@@ -95,18 +97,24 @@ var always = []string{
 // alwaysPrefixes are the same for families of them.
 var alwaysPrefixes = []string{"LC_"}
 
-// environ is the environment of bwrap, and what it adds to that for the process
-// alone: what may come from within, for an LD_PRELOAD of the sandbox's would run
-// outside in bwrap, and by which the processes of a session are known, of which
-// bwrap is none.
-func environ(p Policy, spec transport.Spec) (env, added []string) {
+// environ is the environment of the process. Bwrap itself has none: a variable like
+// LD_PRELOAD, of the sandbox's, of its policy's or of the host's, would run outside
+// in bwrap, which also is the first process inside, whose environment can be read
+// there. And by what Own has the processes of a session are known, of which bwrap is
+// none.
+func environ(p Policy, h host, spec transport.Spec) []string {
+	var env []string
 	for _, entry := range spec.Env {
-		name, _, _ := strings.Cut(entry, "=")
+		name, value, _ := strings.Cut(entry, "=")
 		_, set := p.Env.Set[name]
-		if !set && (slices.Contains(always, name) || slices.Contains(p.Env.Pass, name) ||
-			slices.ContainsFunc(alwaysPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })) {
-			env = append(env, entry)
+		if set || !slices.Contains(always, name) && !slices.Contains(p.Env.Pass, name) &&
+			!slices.ContainsFunc(alwaysPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			continue
 		}
+		if name == "HOME" && realPath(value) == h.home && h.home != "" {
+			entry = "HOME=" + h.home // There are no symlinks to it inside.
+		}
+		env = append(env, entry)
 	}
 	if p.FS.Home != ReadOnlyHome {
 		env = append(env, "TMPDIR=/tmp")
@@ -114,12 +122,19 @@ func environ(p Policy, spec transport.Spec) (env, added []string) {
 	if p.Net.Mode == DomainsNet {
 		env = append(env, proxied...)
 	}
-	for name, value := range p.Env.Set {
-		env = append(env, name+"="+value)
+	for _, name := range slices.Sorted(maps.Keys(p.Env.Set)) {
+		env = append(env, name+"="+p.Env.Set[name])
 	}
-	for _, entry := range spec.Own {
+	return append(env, spec.Own...)
+}
+
+// setenv are the arguments for bwrap by which the process has the environment. They
+// are handed over in memory, where nobody else reads them.
+func setenv(env []string) []string {
+	var args []string
+	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
-		added = append(added, "--setenv", name, value)
+		args = append(args, "--setenv", name, value)
 	}
-	return env, added
+	return args
 }

@@ -1,7 +1,7 @@
 package sandbox
 
 import (
-	"os"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,10 +31,8 @@ type view []shown
 // masked or protected. What depends on the host, and what is not worth looking
 // at, counts as hidden.
 func viewOf(p Policy) view {
-	h := host{etc: []entry{{"/etc", true}, {"/sys", true}}} // Of /etc, root sees less than what is there.
-	if home, err := os.UserHomeDir(); err == nil {
-		h.home = realPath(filepath.Clean(home))
-	}
+	// Of /etc, root sees less than what is there.
+	h := host{home: userHome(), etc: []entry{{"/etc", true}, {"/sys", true}}}
 	return mountsOf(p, h, place{}).view
 }
 
@@ -56,6 +54,36 @@ func (v view) reach(path string) (best reach, field string) {
 		}
 	}
 	return best, field
+}
+
+// startDir is where a process starts that shall start in that directory of the host:
+// at its own name, if it is shown, or where its symlinks lead.
+func (v view) startDir(dir string) string {
+	if reach, _ := v.reach(dir); reach > hidden {
+		return dir
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		if reach, _ := v.reach(real); reach > hidden {
+			return real
+		}
+	}
+	return dir // It may be there all the same, as /tmp is. Bwrap says if it is not.
+}
+
+// keepsPrivate refuses a session directory beside which others can be seen. By their
+// files one session could give orders to another, which may be in no sandbox.
+func (v view) keepsPrivate(sessionDir string) error {
+	if sessionDir == "" {
+		return nil
+	}
+	beside := filepath.Dir(sessionDir)
+	if reach, field := v.reach(beside); reach > hidden {
+		return &Error{
+			Code: ErrProtect, Detail: fmt.Sprintf("the files of other sessions, in %s, cannot be protected: %s shows them", beside, field),
+			Hint: "set RuntimeDir to a directory that the sandbox does not show",
+		}
+	}
+	return nil
 }
 
 // edges are the paths of the host below which reach may change.

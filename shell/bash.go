@@ -32,6 +32,7 @@ type bash struct {
 	watch *ipc.Watch
 
 	id    proc.ID // the process; Start is 0 where that is not known
+	first proc.ID // of its pid namespace, in which nobody else is; zero if it has none
 	stdin string  // its stdin, as proc.Stdin names it
 	seal  string  // marks the state that the exit trap saves
 
@@ -50,6 +51,8 @@ type bash struct {
 	evicted  bool   // the ladder ended it, since it could not be unwound
 	lostDir  string // where it should be, but cannot
 	renewals int    // how often the files were made anew, or it was tried
+	lost     error  // what of the transport's promises is lost; see transport.Checker
+	goOn     bool   // and whether the next command may run all the same
 
 	commands int    // that were run
 	unsaved  string // the scripts of those that ran since the state was saved
@@ -111,6 +114,11 @@ func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
 	b.id = proc.ID{PID: b.conn.PID()}
 	if st, err := proc.Read(b.id.PID); err == nil {
 		b.id.Start = st.Start
+	}
+	if c, ok := b.conn.(transport.Enclosed); ok {
+		if st, err := proc.Read(c.Init()); err == nil {
+			b.first = st.ID()
+		}
 	}
 	if err := b.greet(ctx); err != nil {
 		return err
@@ -267,10 +275,18 @@ func (b *bash) dead() bool {
 
 // check asks whether bash still is where it was promised to be.
 func (b *bash) check() (lost error, goOn bool) {
-	if c, ok := b.conn.(transport.Checker); ok {
-		return c.Check()
+	if b.lost == nil {
+		b.look()
 	}
-	return nil, true
+	return b.lost, b.goOn
+}
+
+// look has the transport look for what the last command did, while the shell is idle:
+// whoever is told of that need not wait for the next command.
+func (b *bash) look() {
+	if c, ok := b.conn.(transport.Checker); ok && b.lost == nil {
+		b.lost, b.goOn = c.Check()
+	}
 }
 
 // dir is where the next command starts.

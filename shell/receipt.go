@@ -77,7 +77,7 @@ func (b *bash) leftover() []command.Process {
 		if _, known := b.earlier[st.ID()]; known || st.PID == b.id.PID || st.Zombie() || st.Start < b.id.Start {
 			continue
 		}
-		if st.SID == b.id.PID || proc.HasEnv(st.PID, b.shell.entry) {
+		if st.SID == b.id.PID || proc.HasEnv(st.PID, b.shell.entry) || b.first.PID != 0 && proc.Below(st, b.first) {
 			p := command.Process{PID: st.PID, Start: st.Start, Command: proc.Command(st.PID)}
 			found = append(found, p)
 			b.earlier[st.ID()] = p
@@ -135,10 +135,10 @@ func (b *bash) trueDir(said string) string {
 		return said
 	}
 	actual, err := proc.Dir(b.id.PID)
-	if err != nil || actual == said || filepath.IsAbs(said) && sameDir(said, actual) {
+	if err != nil || actual == said || filepath.IsAbs(said) && b.sameDir(said, actual) {
 		return said
 	}
-	if path, deleted := strings.CutSuffix(actual, " (deleted)"); deleted && transport.CheckDir(actual) != nil {
+	if path, deleted := strings.CutSuffix(actual, " (deleted)"); deleted && b.checkDir(actual) != nil {
 		// The kernel has no better name for it than bash has, and the directory may
 		// be made again (proc_pid_cwd(5)).
 		if filepath.IsAbs(said) {
@@ -149,15 +149,30 @@ func (b *bash) trueDir(said string) string {
 	return actual
 }
 
-func sameDir(a, b string) bool {
-	if a == b {
+// checkDir returns a [*DirError] if bash does not find the directory. If bash has
+// ended there is no telling, and the command that wants to know is told so.
+func (b *bash) checkDir(dir string) error {
+	err := transport.CheckDirOf(b.conn, dir)
+	if b.dead() {
+		return nil
+	}
+	return err
+}
+
+// sameDir reports whether two paths of bash's are one directory.
+func (b *bash) sameDir(one, other string) bool {
+	if one == other {
 		return true
 	}
-	x, err := os.Stat(a)
+	stat := os.Stat
+	if v, ok := b.conn.(transport.Viewer); ok {
+		stat = v.Stat
+	}
+	x, err := stat(one)
 	if err != nil {
 		return false
 	}
-	y, err := os.Stat(b)
+	y, err := stat(other)
 	return err == nil && os.SameFile(x, y)
 }
 

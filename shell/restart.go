@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
@@ -68,7 +69,7 @@ func (s *PersistentShell) bury(what string) {
 	}
 	d.state, d.have = b.saved.state, b.saved.have
 	if state, err := b.files.SavedAtExit(b.seal); err == nil {
-		if b.away != "" && sameDir(state.Dir, b.away) {
+		if b.away != "" && b.sameDir(state.Dir, b.away) {
 			state.Dir = b.dir() // The request's directory was for this command alone.
 		}
 		if state.InFunction && d.have {
@@ -90,6 +91,9 @@ func (s *PersistentShell) bury(what string) {
 		s.orphans = append(s.orphans, id)
 	}
 	d.lost = append(d.lost, "open descriptors and coprocesses")
+	if c, ok := b.conn.(transport.Enclosed); ok && len(c.Private()) > 0 {
+		d.lost = append(d.lost, "the files in "+strings.Join(c.Private(), ", "))
+	}
 	s.bash, s.died = nil, d
 }
 
@@ -136,7 +140,7 @@ func (b *bash) restore(ctx context.Context, state ipc.State) error {
 	if !filepath.IsAbs(state.Dir) {
 		state.Dir = b.shell.Dir() // PWD was unset, or made up.
 	}
-	dir := existing(state.Dir)
+	dir := b.existing(state.Dir)
 	if dir != state.Dir {
 		b.lostDir = state.Dir
 	}
@@ -156,13 +160,13 @@ func (b *bash) restore(ctx context.Context, state ipc.State) error {
 }
 
 // existing returns the directory, or the nearest above it that is there.
-func existing(dir string) string {
+func (b *bash) existing(dir string) string {
 	const longest = 4096 // PATH_MAX: no path that is longer can be opened. PWD may be made up.
 	if len(dir) >= longest {
 		return "/"
 	}
-	for transport.CheckDir(dir) != nil {
-		dir = filepath.Dir(dir) // "/" is always there.
+	for b.checkDir(dir) != nil && dir != "/" {
+		dir = filepath.Dir(dir)
 	}
 	return dir
 }

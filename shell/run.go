@@ -50,6 +50,11 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 		b.drop(r)
 		return nothing, errNotRun
 	}
+	if r.end.reported && r.end.record.NoDir && r.end.cause == nil {
+		err := b.noDir(r)
+		b.drop(r)
+		return nothing, err
+	}
 	return b.collect(ctx, r)
 }
 
@@ -57,31 +62,6 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 func (b *bash) drop(r *running) {
 	_ = r.monitor.Finish(context.Background(), false, 0) // Nothing was written: no Writer can be stuck.
 	b.shell.keeper.Keep(r.Release())
-}
-
-// errNotRun means that bash did not read the command, which therefore did not
-// run and can be run again: bash had ended a moment before, the eval script or
-// an output file was deleted, bash may open no more files (ulimit -n), or none
-// by that name (set -r).
-var errNotRun = errors.New("could not read the command")
-
-// couldNotRead reports whether bash itself, rather than the command, complains
-// that one of the session's files cannot be opened, and replaces bash if so. What
-// traces (set -x) and ERR traps print may name the files, too.
-func (b *bash) couldNotRead(ctx context.Context) bool {
-	_, stderr := b.conn.Said()
-	for line := range strings.Lines(string(stderr)) {
-		at := strings.LastIndex(line, b.files.Path())
-		if at < 0 {
-			continue
-		}
-		name, why, found := strings.Cut(line[at:], ": ")
-		if found && !strings.ContainsAny(name, " '") && refusal(strings.TrimSpace(why)) {
-			b.retire(ctx, errNotRun.Error()+": "+said([]byte(line)))
-			return true
-		}
-	}
-	return false
 }
 
 // withoutFiles retires bash if its files are beyond repair: the next one has its own.
@@ -107,19 +87,6 @@ func (b *bash) giveUp(failure string) {
 	b.failure = failure
 	_ = b.conn.Signal(syscall.SIGKILL) // Done is what is waited for.
 	<-b.conn.Done()
-}
-
-// refusal reports whether the text is why bash could not open a file.
-func refusal(why string) bool {
-	for _, errno := range []syscall.Errno{
-		syscall.ENOENT, syscall.EACCES, syscall.EPERM, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC,
-		syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.EFBIG,
-	} {
-		if strings.EqualFold(why, errno.Error()) {
-			return true
-		}
-	}
-	return strings.HasPrefix(why, "restricted") || strings.HasPrefix(why, "cannot make pipe") || strings.HasPrefix(why, "cannot duplicate fd")
 }
 
 // running is a command that was rendered.
@@ -150,9 +117,9 @@ type ending struct {
 // render puts the command into files and returns the lines for bash's stdin.
 func (b *bash) render(req command.Request, started time.Time) (*running, string, error) {
 	if b.back != "" {
-		if err := transport.CheckDir(b.back); err != nil {
+		if err := b.checkDir(b.back); err != nil {
 			// The script must not run elsewhere. The next one may: Dir tells.
-			b.back = existing(b.back)
+			b.back = b.existing(b.back)
 			return nil, "", err
 		}
 	}
@@ -167,7 +134,7 @@ func (b *bash) render(req command.Request, started time.Time) (*running, string,
 		if !filepath.IsAbs(call.Dir) {
 			call.Dir = filepath.Join(from, call.Dir)
 		}
-		if err := transport.CheckDir(call.Dir); err != nil {
+		if err := b.checkDir(call.Dir); err != nil {
 			return nil, "", err
 		}
 	}
@@ -344,6 +311,9 @@ func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) 
 		b.settle(r)
 	}
 	err := b.verdict(ctx, r, &res)
+	if res.ExitCode != 0 {
+		res.Denied = transport.DeniedBy(b.conn, res.ExitCode, res.Stderr.Bytes(), res.Stdout.Bytes())
+	}
 	if err == nil {
 		err = errors.Join(b.lostStatus(r, &res, diskErr), readErr, writeErr)
 	}
@@ -378,7 +348,7 @@ func (b *bash) settle(r *running) {
 	b.poisoned = rec.Status != 0 && strings.Contains(r.req.Script, "[[")
 	before := b.pwd
 	b.pwd = b.trueDir(rec.Dir)
-	if r.call.Dir != "" && sameDir(b.pwd, r.call.Dir) {
+	if r.call.Dir != "" && b.sameDir(b.pwd, r.call.Dir) {
 		b.back = before // The request's directory was for this command alone.
 	}
 }

@@ -79,6 +79,7 @@ func (v *saver) save() {
 	}
 	if v.s.bash != nil && !v.s.bash.dead() {
 		v.s.bash.save(context.Background())
+		v.s.bash.look()
 	}
 	v.s.turn <- struct{}{}
 }
@@ -124,7 +125,7 @@ func (b *bash) saveNow(ctx context.Context, back string) {
 		b.opts.Logger.Warn("limpet: the shell's state was not saved", "err", err)
 		return
 	}
-	if back != "" && sameDir(rec.Dir, back) {
+	if back != "" && b.sameDir(rec.Dir, back) {
 		b.pwd, b.back = b.back, ""
 	}
 	state.Dir = b.dir()

@@ -155,7 +155,10 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 	}
 	if lost, goOn := s.bash.check(); lost != nil {
 		s.bash.save(ctx)
-		s.bash.giveUp(lost.Error())
+		s.bash.giveUp("had to be given up (" + lost.Error() + ")")
+		if goOn {
+			s.opts.Logger.Warn("limpet: " + lost.Error())
+		}
 		if restart = s.replace("", restart); restart.Err != nil {
 			lost, goOn = restart.Err, false
 		}

@@ -41,6 +41,9 @@ func (t *target) Members() []proc.Stat {
 		t.known = make(map[proc.ID]bool)
 	}
 	found := tree.Session(t.b.id, t.b.shell.entry)
+	if t.b.first.PID != 0 {
+		found = slices.DeleteFunc(tree.Descendants(t.b.first), func(st proc.Stat) bool { return st.ID() == t.b.id })
+	}
 	if t.b.dead() {
 		found = append(found, tree.Besides(t.known, t.sid)...)
 	}

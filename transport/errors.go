@@ -69,9 +69,20 @@ func SignalName(sig syscall.Signal) string { return fmt.Sprintf("signal %d (%s)"
 
 var errNotDir = errors.New("not a directory")
 
-// CheckDir returns a [*DirError] if dir is not a directory to start in.
-func CheckDir(dir string) error {
-	st, err := os.Stat(dir)
+// CheckDir returns a [*DirError] if dir is not a directory to start in, on this
+// machine.
+func CheckDir(dir string) error { return checkDir(dir, os.Stat) }
+
+// CheckDirOf is CheckDir for what the process of the Conn sees.
+func CheckDirOf(c Conn, dir string) error {
+	if v, ok := c.(Viewer); ok {
+		return checkDir(dir, v.Stat)
+	}
+	return CheckDir(dir)
+}
+
+func checkDir(dir string, stat func(string) (fs.FileInfo, error)) error {
+	st, err := stat(dir)
 	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = e.Err // The error names the path already.

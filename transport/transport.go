@@ -6,6 +6,7 @@ package transport
 import (
 	"context"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -122,11 +123,52 @@ func UserOf(t Transport) *Credential {
 const WritePatience = 2 * time.Second
 
 // Checker is a Conn that can say whether the process is still where it was
-// promised to be. A shell asks before each command.
+// promised to be. A shell asks before each command, and when it is idle after one.
 type Checker interface {
 	// Check returns what was lost, or nil. The process is of no more use then.
 	// goOn says whether the command may run in a new one.
 	Check() (lost error, goOn bool)
+}
+
+// Enclosed is a Conn whose process is in a pid namespace of its own. What it starts
+// cannot leave that, and nobody else is in it.
+type Enclosed interface {
+	// Init is the pid, on this machine, of the first process of the namespace, of
+	// which all others descend (pid_namespaces(7)); 0 if it had ended before it was
+	// found.
+	Init() int
+
+	// Private are the places whose files end with the process, as in "/tmp", for
+	// people.
+	Private() []string
+}
+
+// Explainer is a Conn that can guess what its process was refused.
+type Explainer interface {
+	// Denied says what a command that failed may have been refused, judging by its exit
+	// code and the ends of its output; "" if nothing speaks for that. Programs may say the
+	// same for other reasons, and to mislead.
+	Denied(exitCode int, output ...[]byte) string
+}
+
+// DeniedBy asks the Conn, if it is an Explainer, about a command that failed.
+func DeniedBy(c Conn, exitCode int, output ...[]byte) string {
+	e, ok := c.(Explainer)
+	if !ok {
+		return ""
+	}
+	const most = 16 << 10 // The reason stands at the end, if anywhere.
+	for i, text := range output {
+		output[i] = text[max(len(text)-most, 0):]
+	}
+	return e.Denied(exitCode, output...)
+}
+
+// Viewer is a Conn whose process sees other files than this program does.
+type Viewer interface {
+	// Stat is [os.Stat] of what the process finds at an absolute path. It may fail for
+	// other reasons than [os.ErrNotExist] when the process has ended.
+	Stat(path string) (fs.FileInfo, error)
 }
 
 // Exit says how a process ended.

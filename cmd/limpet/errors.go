@@ -57,7 +57,11 @@ var flagNames = strings.NewReplacer(
 	"show it by ExtraRO, or by Root: All", "show it by --ro",
 	"create it, or make it Optional", "create it",
 	"Net.Allow", "--allow", "Net.Private", "the library's Net.Private",
-	"FS.ExtraRO", "--ro", "FS.ExtraRW", "--rw",
+	"FS.ExtraRO", "--ro", "FS.ExtraRW", "--rw", "FS.Workspace", "--workspace",
+	// There are no flags for these.
+	"FS.Git", "the library's FS.Git", "FS.Protect", "the library's FS.Protect",
+	"Proc.NestedWeak", "the library's Proc.NestedWeak",
+	"FS.Mask", "the library's FS.Mask", "FS.ScanMasks", "the library's FS.ScanMasks",
 )
 
 // explain returns what to tell the user about err; nothing if it says no more

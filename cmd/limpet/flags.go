@@ -71,7 +71,7 @@ func (f *shellFlags) options(cmd *cobra.Command) (*shell.Options, error) {
 		Bash: f.bash, Dir: f.dir, Env: env, Login: f.login, InitFiles: f.initFiles, RuntimeDir: f.runtimeDir,
 		Timeout: f.timeout, IdleTimeout: f.idleTimeout, StartTimeout: f.startTimeout, OutputLimit: int64(f.outputLimit),
 	}
-	return opts, f.sandbox.confine(cmd, opts)
+	return opts, f.sandbox.confine(cmd, opts, f.asked())
 }
 
 // checkPaths refuses what cannot be meant, while it is known which flag said
@@ -133,6 +133,16 @@ func (f *shellFlags) environ(cmd *cobra.Command) ([]string, error) {
 		return append(f.kept(), f.env...), nil
 	}
 	return append(shell.DefaultEnv(f.keepEnv...), f.env...), nil
+}
+
+// asked are the names of the variables that --env and --keep-env name.
+func (f *shellFlags) asked() []string {
+	var names []string
+	for _, entry := range append(f.kept(), f.env...) {
+		name, _, _ := strings.Cut(entry, "=")
+		names = append(names, name)
+	}
+	return names
 }
 
 // kept is what --keep-env saves from --clean-env.

@@ -20,6 +20,7 @@ type resultJSON struct {
 	Dir           string       `json:"dir"`
 	ElapsedMS     float64      `json:"elapsed_ms"`
 	Receipt       receiptJSON  `json:"receipt"`
+	Denied        string       `json:"denied,omitempty"` // a guess at what the sandbox refused
 	Restart       *restartJSON `json:"restart"`
 	Error         *string      `json:"error"` // why it is not known how the command ended, or why it was stopped
 }
@@ -50,7 +51,7 @@ func printJSON(w io.Writer, script string, res command.Result, err error) error 
 		Script: script, ExitCode: res.ExitCode,
 		Stdout: res.Stdout.String(), Stderr: res.Stderr.String(),
 		StdoutOmitted: res.Stdout.Omitted(), StderrOmitted: res.Stderr.Omitted(),
-		Dir: res.Dir, ElapsedMS: milliseconds(res.Elapsed),
+		Dir: res.Dir, Denied: res.Denied, ElapsedMS: milliseconds(res.Elapsed),
 		Receipt: receiptJSON{
 			Pipeline: res.Receipt.Pipeline, Signal: int(res.Receipt.Signal),
 			UserMS: milliseconds(res.Receipt.User), SystemMS: milliseconds(res.Receipt.System),

@@ -153,6 +153,8 @@ func (r *runner) tell(script string, res command.Result, err error, last bool) e
 		}
 	case err != nil:
 		r.console.notef("%s", explain(err))
+	case res.Denied != "":
+		r.console.notef("perhaps because %s", res.Denied)
 	}
 	if res.Restart != nil && !r.flags.json && (err != nil || !last) {
 		// After the last script nobody misses the old bash.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -59,6 +60,9 @@ func (f *sandboxFlags) policy(cmd *cobra.Command, dir string) (sandbox.Policy, b
 	if len(f.allow) > 0 && !cmd.Flags().Changed("sandbox") {
 		preset = allowDomains
 	}
+	if preset == "" && cmd.Flags().Changed("sandbox") {
+		return sandbox.Policy{}, false, usagef(cmd, `--sandbox "": wants a preset; is a variable empty? There are %s`, presetNames())
+	}
 	if preset == "" {
 		for _, name := range []string{"workspace", "ro", "rw"} {
 			if cmd.Flags().Changed(name) {
@@ -91,22 +95,49 @@ func (f *sandboxFlags) policy(cmd *cobra.Command, dir string) (sandbox.Policy, b
 	return sandbox.Policy{}, false, usagef(cmd, "--sandbox %q: there are %s", preset, presetNames())
 }
 
-// confine puts the shell into the sandbox. It starts in the workspace if it is
-// not told where.
-func (f *sandboxFlags) confine(cmd *cobra.Command, opts *shell.Options) error {
+// confine puts the shell into the sandbox, with the variables of these names. It
+// starts in the workspace if it is not told where.
+func (f *sandboxFlags) confine(cmd *cobra.Command, opts *shell.Options, pass []string) error {
 	policy, asked, err := f.policy(cmd, opts.Dir)
 	if err != nil || !asked {
 		return err
 	}
+	policy.Env.Pass = pass
 	where, err := sandbox.New(policy)
 	if err != nil {
 		return err
 	}
 	opts.Transport = where
+	where.Violations = func(v sandbox.Violation) {
+		opts.Logger.Warn("limpet: programs outside would run what it says: look at it first", "what", v.String())
+	}
+	where.Denied = told(func(host string, port uint16, why string) {
+		opts.Logger.Warn("limpet: the sandbox asked for a host that is not allowed", "host", host, "port", port, "why", why)
+	})
 	if opts.Dir == "" {
 		opts.Dir = f.workspace
 	}
 	return nil
+}
+
+// told passes on what is denied, each once, and no more than a screenful: a sandbox
+// may try as often as it likes.
+func told(tell func(host string, port uint16, why string)) func(host string, port uint16, why string) {
+	const most = 20
+	type attempt struct {
+		host string
+		port uint16
+	}
+	var mu sync.Mutex
+	known := make(map[attempt]bool)
+	return func(host string, port uint16, why string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if try := (attempt{host, port}); !known[try] && len(known) < most {
+			known[try] = true
+			tell(host, port, why)
+		}
+	}
 }
 
 func sandboxCommand() *cobra.Command {
@@ -139,12 +170,9 @@ reason behind a #. It starts nothing.`,
 		Example: "  limpet sandbox explain\n  limpet sandbox explain --sandbox read-only --workspace ~/src/project",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			policy, asked, err := flags.policy(cmd, "")
+			policy, _, err := flags.policy(cmd, "") // There is a default.
 			if err != nil {
 				return err
-			}
-			if !asked {
-				return usagef(cmd, "--sandbox %q: there are %s", flags.preset, presetNames())
 			}
 			lines, err := sandbox.Explain(policy, "")
 			if err != nil {
@@ -162,9 +190,9 @@ func probeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "probe",
 		Short: "Try what this machine can enforce, and say what to do about the rest",
-		Long: `Probe starts a sandbox with every restriction, in an empty directory, and says
-whether this machine can enforce them. If not it says why, and what to do; the
-exit code then is 126.`,
+		Long: `Probe starts a sandbox by each preset, in an empty directory, and says whether this
+machine can enforce it. If not it says why, and what to do. The exit code is 126
+if the usual one, ` + presets[0].name + `, cannot be had.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			caps, err := sandbox.Probe(cmd.Context())
@@ -173,12 +201,27 @@ exit code then is 126.`,
 			}
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "bubblewrap %s, %s\n", caps.Version, caps.Bwrap)
-			for _, p := range presets {
+			try := func(name string, policy func(workspace string) sandbox.Policy) {
 				status := "yes"
-				if p.name == "scratch" && !caps.Overlay {
-					status = "no: it needs bwrap 0.11; install a newer bubblewrap, or use workspace-write on a copy"
+				if err := sandbox.Try(cmd.Context(), policy); err != nil {
+					status = "no: " + explain(err)
 				}
-				fmt.Fprintf(out, "%-16s %s\n", p.name, status)
+				fmt.Fprintf(out, "%-16s %s\n", name, status)
+			}
+			for _, p := range presets {
+				if p.policy == nil {
+					p.policy = func(workspace string) sandbox.Policy { return sandbox.AllowDomains(workspace, "example.com") }
+				}
+				try(p.name, p.policy)
+			}
+			try("memory and pids", func(workspace string) sandbox.Policy {
+				p := sandbox.WorkspaceWrite(workspace)
+				p.Limits.MemoryMax, p.Limits.PidsMax = 64<<20, 64
+				return p
+			})
+			if !caps.Patched {
+				fmt.Fprintln(out, "note: before bwrap 0.12, of two sandboxes that write one workspace, one may have the other make files elsewhere "+
+					"(CVE-2026-87766), unless the distribution has mended that")
 			}
 			if os.Geteuid() == 0 {
 				fmt.Fprintln(out, "note: you are root, and root in a sandbox still owns root's files; an ordinary user is safer")

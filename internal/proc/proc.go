@@ -16,6 +16,7 @@ type Stat struct {
 	PID, PPID   int
 	PGRP, SID   int
 	State       byte           // R, S, D, T, Z, ...
+	Execed      bool           // it is a program of its own; else its parent's, since its fork
 	Threads     int            // that live; the first one, whose PID it is, may have ended
 	Ended       syscall.Signal // of a zombie: what ended it; 0 if it exited, or may not be known
 	Start       uint64         // clock ticks after boot
@@ -52,6 +53,23 @@ type ID struct {
 
 // ID returns the identity of the process.
 func (s Stat) ID() ID { return ID{s.PID, s.Start} }
+
+// Below reports whether a process descends from the one that id names, by looking at
+// each of those between them. It errs on the side of no.
+func Below(st Stat, id ID) bool {
+	const deepest = 1 << 10
+	for range deepest {
+		parent, err := Read(st.PPID)
+		if err != nil || parent.PID <= 1 {
+			return false
+		}
+		if parent.ID() == id {
+			return true
+		}
+		st = parent
+	}
+	return false
+}
 
 // Signals says how a process deals with signals.
 type Signals struct{ ignored, caught, blocked, pending uint64 }

@@ -40,7 +40,8 @@ func parseStat(b []byte) (Stat, error) {
 		return Stat{}, fmt.Errorf("proc: no stat line: %.80q", b)
 	}
 	fields := strings.Fields(string(b[end+1:]))
-	const state, ppid, pgrp, session, utime, threads, starttime, exitCode = 0, 1, 2, 3, 11, 17, 19, 49 // proc(5) numbers minus 3
+	const state, ppid, pgrp, session, flags, utime, threads, starttime, exitCode = 0, 1, 2, 3, 6, 11, 17, 19, 49 // proc(5) numbers minus 3
+	const forkNoExec = 0x40                                                                                      // PF_FORKNOEXEC (include/linux/sched.h)
 	if len(fields) <= starttime {
 		return Stat{}, fmt.Errorf("proc: short stat line: %.80q", b)
 	}
@@ -61,7 +62,7 @@ func parseStat(b []byte) (Stat, error) {
 		Ended: ended,
 		PID:   number(string(b[:start])), PPID: number(fields[ppid]),
 		PGRP: number(fields[pgrp]), SID: number(fields[session]),
-		State: fields[state][0], Threads: number(fields[threads]), Start: began,
+		State: fields[state][0], Execed: number(fields[flags])&forkNoExec == 0, Threads: number(fields[threads]), Start: began,
 		User: ticks(utime), System: ticks(utime + 1),
 		ChildUser: ticks(utime + 2), ChildSystem: ticks(utime + 3),
 	}, nil

@@ -16,7 +16,7 @@ func TestParseStatCountsFromTheLastParenthesis(t *testing.T) {
 	for _, comm := range []string{"bash", "a b", "a) R 1 2 3 (b", ")", "(", "", "((x))", "a\nb"} {
 		st, err := parseStat([]byte("42 (" + comm + ") S" + rest + "\n"))
 		require.NoError(t, err, comm)
-		assert.Equal(t, Stat{PID: 42, PPID: 10, PGRP: 20, SID: 30, State: 'S', Threads: 1, Start: 98765,
+		assert.Equal(t, Stat{PID: 42, PPID: 10, PGRP: 20, SID: 30, State: 'S', Execed: true, Threads: 1, Start: 98765,
 			User: 50 * time.Millisecond, System: 60 * time.Millisecond,
 			ChildUser: 70 * time.Millisecond, ChildSystem: 80 * time.Millisecond}, st, comm)
 	}

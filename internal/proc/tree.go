@@ -48,6 +48,17 @@ func (t Tree) Besides(known map[ID]bool, sid int) []Stat {
 	return found
 }
 
+// Descendants returns the living processes that descend from the one that id names.
+func (t Tree) Descendants(id ID) []Stat {
+	var found []Stat
+	for pid, st := range t.all {
+		if !st.Zombie() && t.Below(pid, id) {
+			found = append(found, st)
+		}
+	}
+	return found
+}
+
 // Below reports whether the process descends from the one that id names.
 func (t Tree) Below(pid int, id ID) bool {
 	return t.anyAncestor(pid, func(st Stat) bool { return st.ID() == id })

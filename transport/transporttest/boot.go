@@ -43,7 +43,7 @@ func boundedStart(t *testing.T, s suite) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_ = os.Remove(filepath.Join(dir, "mark")) // There is none before the first.
-			c.opts.RuntimeDir = s.tempDir(t)
+			c.opts.RuntimeDir = s.runtimeDir(t)
 			out := filepath.Join(s.tempDir(t), "out")
 			// A program of its own: this one's shells have brought up what a first
 			// shell needs.

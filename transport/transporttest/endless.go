@@ -61,7 +61,7 @@ func (m *sampler) check(t *testing.T, what string) {
 
 // 28. `yes` for long: memory and disk stay bounded, the session stays usable.
 func endlessOutput(t *testing.T, s suite) {
-	dir := s.tempDir(t)
+	dir := s.runtimeDir(t)
 	x := s.start(t, func(o *shell.Options) { o.RuntimeDir = dir })
 	x.setState()
 	for _, script := range []string{"yes", "yes >&2", "cat /dev/zero", "yes | tee /dev/stderr", "while :; do echo y; done"} {
@@ -99,7 +99,7 @@ func (slowWriter) Write(p []byte) (int, error) {
 // output without bound: whether it ends or has to be stopped, disk and memory
 // stay bounded meanwhile.
 func grepCaptures(t *testing.T, s suite) {
-	dir := s.tempDir(t)
+	dir := s.runtimeDir(t)
 	x := s.start(t, func(o *shell.Options) {
 		o.RuntimeDir = dir
 		o.Ladder = interrupt.Ladder{{Signal: 9, Grace: time.Second}}

@@ -64,7 +64,7 @@ func checkEmpty(t *testing.T, dir string) {
 // 38. Directories 0700, files 0600, unguessable names, all removed at Close,
 // whatever the shell's umask is.
 func privateFiles(t *testing.T, s suite) {
-	dir := s.tempDir(t)
+	dir := s.runtimeDir(t)
 	x := s.start(t, func(o *shell.Options) { o.RuntimeDir, o.OutputLimit, o.SpoolLimit = dir, 1000, 1<<20 })
 	for _, script := range []string{
 		"true", "umask 000", "yes | head -c 100000", "sleep 1000 &", "exit 3", "echo | false", "trap 'echo usr' USR1", "kill -9 $BASHPID",

@@ -46,7 +46,7 @@ func wantFlat(t *testing.T, dir string, before count) {
 // over 50 shells.
 func flat(t *testing.T, s suite) {
 	testenv.NeedProc(t)
-	dir := s.tempDir(t)
+	dir := s.runtimeDir(t)
 	x := s.start(t, func(o *shell.Options) { o.RuntimeDir = dir })
 	round := func(i int) {
 		switch {

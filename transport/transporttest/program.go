@@ -2,7 +2,6 @@ package transporttest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,7 +26,7 @@ const (
 	roleVar = "LIMPET_TRANSPORTTEST_ROLE"
 	argsVar = "LIMPET_TRANSPORTTEST_ARGS" // separated by newlines
 
-	roleBusy     = "busy"     // DIR SCRIPT: runs jobs, then SCRIPT, until it is killed
+	roleBusy     = "busy"     // DIR RUNTIMEDIR SCRIPT: runs jobs, then SCRIPT, until it is killed
 	roleStart    = "start"    // FILE BASH INITFILE DIR: writes to FILE how a start fails
 	roleTerminal = "terminal" // FILE: uses a shell and writes to FILE how that went
 )
@@ -48,7 +47,7 @@ func play(t *testing.T, role string, s suite) {
 	args := strings.Split(os.Getenv(argsVar), "\n")
 	switch role {
 	case roleBusy:
-		playBusy(t, s, args[0], args[1])
+		playBusy(t, s, args[0], args[1], args[2])
 	case roleStart:
 		playStart(t, s, args[0], args[1], args[2], args[3])
 	case roleTerminal:
@@ -59,8 +58,8 @@ func play(t *testing.T, role string, s suite) {
 }
 
 // playBusy writes the mark of its session to the file mark.
-func playBusy(t *testing.T, s suite, dir, script string) {
-	x := s.start(t, func(o *shell.Options) { o.RuntimeDir, o.Dir = filepath.Join(dir, "run"), dir })
+func playBusy(t *testing.T, s suite, dir, run, script string) {
+	x := s.start(t, func(o *shell.Options) { o.RuntimeDir, o.Dir = run, dir })
 	x.want("", "sleep 1000 & setsid sleep 1001 & (setsid bash -c \"trap '' TERM HUP INT; while :; do sleep 1; done\" &)")
 	require.NoError(t, os.WriteFile(x.file("mark"), []byte(x.mark+"\n"), 0o600))
 	_, _ = x.Run(context.Background(), "echo >ready; "+script) // It never comes back.
@@ -98,12 +97,11 @@ func playTerminal(t *testing.T, s suite, path string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// busyProgram starts a program in the role, waits until it is busy, and
-// returns it with the mark of its session.
-func (s suite) busyProgram(t *testing.T, dir, script string) (cmd *exec.Cmd, mark string) {
+// busyProgram starts a program in the role, with a shell in dir, waits until it is
+// busy, and returns it with the mark of its session.
+func (s suite) busyProgram(t *testing.T, dir, run, script string) (cmd *exec.Cmd, mark string) {
 	t.Helper()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "run"), 0o755))
-	cmd = s.again(t, roleBusy, dir, script)
+	cmd = s.again(t, roleBusy, dir, run, script)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // It is dead if all is well.
@@ -126,15 +124,15 @@ func killedProgram(t *testing.T, s suite) {
 		"trap '' TERM HUP INT; while :; do sleep 1; done",
 		"yes",
 	} {
-		dir := s.tempDir(t)
-		cmd, mark := s.busyProgram(t, dir, script)
+		run := s.runtimeDir(t)
+		cmd, mark := s.busyProgram(t, s.tempDir(t), run, script)
 		assert.NotEmpty(t, testenv.Marked(mark))
 		began := time.Now()
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait() // It was killed.
 		testenv.AwaitNone(t, mark, "killed during "+script)
 		testenv.Await(t, "its directory to be removed", func() bool {
-			left, _ := filepath.Glob(filepath.Join(dir, "run", "limpet-*", "*")) // The pattern is right.
+			left, _ := filepath.Glob(filepath.Join(run, "limpet-*", "*")) // The pattern is right.
 			return len(left) == 0
 		})
 		t.Logf("all gone %v after the kill: %s", time.Since(began).Round(time.Millisecond), script)
@@ -146,8 +144,8 @@ func killedProgram(t *testing.T, s suite) {
 // that live.
 func sweptAtStart(t *testing.T, s suite) {
 	testenv.NeedProc(t)
-	dir := s.tempDir(t)
-	cmd, _ := s.busyProgram(t, dir, "sleep 1002")
+	run := s.runtimeDir(t)
+	cmd, _ := s.busyProgram(t, s.tempDir(t), run, "sleep 1002")
 	guards := 0
 	all, err := proc.List()
 	require.NoError(t, err)
@@ -160,16 +158,13 @@ func sweptAtStart(t *testing.T, s suite) {
 	require.Equal(t, 1, guards, "not one guard")
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait() // It was killed.
-	run := filepath.Join(dir, "run")
 	dead, err := filepath.Glob(filepath.Join(run, "limpet-*", "*"))
 	require.NoError(t, err)
 	require.Len(t, dead, 1, "nobody is left to remove it")
 
-	living := filepath.Join(dir, "other")
-	require.NoError(t, os.Mkdir(living, 0o700))
-	s.give(t, living)
-	require.NoError(t, os.Symlink(run, filepath.Join(living, "run")))
-	second, _ := s.busyProgramIn(t, living, dead[0])
+	second, _ := s.busyProgram(t, s.tempDir(t), run, "sleep 1003")
+	_, err = os.Stat(dead[0])
+	assert.ErrorIs(t, err, os.ErrNotExist, "the second's start sweeps it")
 	// A third finds the second's directory in use.
 	x := s.start(t, func(o *shell.Options) { o.RuntimeDir = run })
 	x.want("hi\n", "echo hi")
@@ -177,15 +172,6 @@ func sweptAtStart(t *testing.T, s suite) {
 	require.NoError(t, err)
 	assert.Len(t, left, 2, "those of two living programs")
 	require.NoError(t, second.Process.Kill())
-}
-
-// busyProgramIn starts a busy program whose start must sweep swept.
-func (s suite) busyProgramIn(t *testing.T, dir, swept string) (*exec.Cmd, string) {
-	t.Helper()
-	cmd, mark := s.busyProgram(t, dir, "sleep 1003")
-	_, err := os.Stat(swept)
-	assert.True(t, errors.Is(err, os.ErrNotExist), "%s is still there", swept)
-	return cmd, mark
 }
 
 // commandLine is what proc.Command cuts short.

@@ -35,7 +35,7 @@ func hostileFiles(t *testing.T, s suite) {
 	for _, script := range attacks {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
-			dir := s.tempDir(t)
+			dir := s.runtimeDir(t)
 			x := s.start(t, func(o *shell.Options) { o.RuntimeDir = dir })
 			x.run("mkdir -p sub; v=1")
 			_, _ = x.do(command.Request{Script: "S=${BASH_SOURCE%/*}; " + script}) // It may have ended bash, or hidden its output.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/shell"
@@ -45,6 +46,18 @@ func (s suite) tempDir(t *testing.T) string {
 	if s.give(t, dir) {
 		testenv.LetPass(t, filepath.Dir(dir))
 	}
+	return dir
+}
+
+// runtimeDir is a directory for the files of shells. A sandbox does not show it.
+func (s suite) runtimeDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(rundir.Default(true), "limpet-transporttest-")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	dir, err = filepath.EvalSymlinks(dir)
+	require.NoError(t, err)
+	testenv.LetPass(t, dir) // Whoever it is that uses the shells.
 	return dir
 }
 

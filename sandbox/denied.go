@@ -1,0 +1,77 @@
+package sandbox
+
+import (
+	"bytes"
+	"cmp"
+	"strings"
+)
+
+// denials tell what a program says when the sandbox has refused it something. Others
+// say the same for other reasons: it is a hint.
+var denials = []struct {
+	said  string
+	means func(Policy) string // "": it was not the sandbox
+}{
+	{"Read-only file system", func(p Policy) string {
+		return "it wrote where the sandbox is read-only; it can write to " + strings.Join(p.writablePlaces(), ", ")
+	}},
+	{"Address family not supported by protocol", func(p Policy) string {
+		if p.Net.Unix == UnixAllowed {
+			return ""
+		}
+		return "Unix sockets are blocked in the sandbox"
+	}},
+	{"Network is unreachable", noNetwork},
+	{"Could not resolve host", noNetwork},
+	{"Temporary failure in name resolution", noNetwork},
+	{"Name or service not known", noNetwork},
+	{"Bad system call", badCall},
+}
+
+func noNetwork(p Policy) string {
+	switch p.Net.Mode {
+	case NoNet:
+		return "there is no network in the sandbox"
+	case DomainsNet:
+		return "the sandbox has no network but a proxy, which programs find in http_proxy and https_proxy"
+	}
+	return ""
+}
+
+func badCall(Policy) string { return "it made a system call that the sandbox does not know" }
+
+// exitSIGSYS is the exit code of what the filter killed (seccomp(2)).
+const exitSIGSYS = 128 + 31
+
+// denied guesses what the sandbox has refused to a command that failed.
+func (p Policy) denied(exitCode int, output ...[]byte) string {
+	for _, d := range denials {
+		for _, text := range output {
+			if bytes.Contains(text, []byte(d.said)) {
+				if why := d.means(p); why != "" {
+					return why
+				}
+			}
+		}
+	}
+	if exitCode == exitSIGSYS {
+		return badCall(p)
+	}
+	return ""
+}
+
+// writablePlaces are those of which a program can know.
+func (p Policy) writablePlaces() []string {
+	var places []string
+	if p.FS.Access != ReadOnlyAccess {
+		places = append(places, p.FS.Workspace+" (but for what is protected, as .git)")
+	}
+	for _, b := range p.FS.ExtraRW {
+		places = append(places, cmp.Or(b.Dst, b.Src))
+	}
+	places = append(places, "/tmp")
+	if p.FS.Home != ReadOnlyHome {
+		places = append(places, "$HOME")
+	}
+	return places
+}

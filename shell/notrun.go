@@ -1,0 +1,69 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+)
+
+// errNotRun means that bash did not read the command, which therefore did not
+// run and can be run again: bash had ended a moment before, the eval script or
+// an output file was deleted, bash may open no more files (ulimit -n), or none
+// by that name (set -r).
+var errNotRun = errors.New("could not read the command")
+
+// couldNotRead reports whether bash itself, rather than the command, complains
+// that one of the session's files cannot be opened, and replaces bash if so. What
+// traces (set -x) and ERR traps print may name the files, too.
+func (b *bash) couldNotRead(ctx context.Context) bool {
+	_, stderr := b.conn.Said()
+	for line := range strings.Lines(string(stderr)) {
+		at := strings.LastIndex(line, b.files.Path())
+		if at < 0 {
+			continue
+		}
+		name, why, found := strings.Cut(line[at:], ": ")
+		if found && !strings.ContainsAny(name, " '") && refusal(strings.TrimSpace(why)) {
+			b.retire(ctx, errNotRun.Error()+": "+said([]byte(line)))
+			return true
+		}
+	}
+	return false
+}
+
+// noDir says why bash could not go to the directory of the request: it is there on this
+// machine, but not where bash is, or not for whom it runs as.
+func (b *bash) noDir(r *running) error {
+	b.away = ""
+	const most = 4096 // It is a line.
+	stdout, stderr, err := r.Read(most)
+	_, why, found := strings.Cut(stderr.String()+stdout.String(), r.call.Dir+": ")
+	if err != nil || !found {
+		return &DirError{Dir: r.call.Dir, Err: errors.New("bash cannot go there")}
+	}
+	why, _, _ = strings.Cut(why, "\n")
+	if errno, ok := errnoOf(why); ok {
+		return &DirError{Dir: r.call.Dir, Err: errno}
+	}
+	return &DirError{Dir: r.call.Dir, Err: errors.New(why)} // In another language, say.
+}
+
+// refusal reports whether the text is why bash could not open a file.
+func refusal(why string) bool {
+	_, ok := errnoOf(why)
+	return ok || strings.HasPrefix(why, "restricted") || strings.HasPrefix(why, "cannot make pipe") || strings.HasPrefix(why, "cannot duplicate fd")
+}
+
+// errnoOf returns the error of open(2) or chdir(2) that bash names so.
+func errnoOf(why string) (syscall.Errno, bool) {
+	for _, errno := range []syscall.Errno{
+		syscall.ENOENT, syscall.EACCES, syscall.EPERM, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC,
+		syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.EFBIG,
+	} {
+		if strings.EqualFold(why, errno.Error()) {
+			return errno, true
+		}
+	}
+	return 0, false
+}
