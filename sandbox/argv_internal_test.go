@@ -34,6 +34,7 @@ var (
 		links: map[string]string{"/bin": "usr/bin", "/sbin": "usr/sbin", "/lib": "usr/lib", "/lib64": "usr/lib64"},
 		dirs:  []string{"/usr", "/etc", "/opt"},
 		cover: []string{"/proc/sys", "/proc/irq", "/proc/kcore", "/proc/keys"},
+		names: "/run/systemd/resolve",
 	}
 	rootHost = host{
 		root: true, home: "/root", links: map[string]string{"/bin": "usr/bin"}, dirs: []string{"/usr", "/lib", "/etc"},

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -18,6 +19,7 @@ type host struct {
 	dirs  []string          // of the top directories: those that are directories
 	etc   []entry           // root only: what of /etc others may not read
 	cover []string          // of /proc: what is there to be covered
+	names string            // where /etc/resolv.conf leads, if that is in /run
 	// of /proc, root only: what others may not read
 	rootOnly []string
 }
@@ -47,6 +49,12 @@ func lookAtHost(user Credential) (host, error) {
 	h := host{root: user.UID == 0, links: make(map[string]string)}
 	h.home = userHome()
 	h.self, _ = os.Executable() // Empty: whoever needs it finds that it is not there.
+	if path, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil && pathWithin("/run", path) {
+		h.names = path
+		if dir := filepath.Dir(path); dir != "/run" {
+			h.names = dir // The file is replaced now and then (systemd-resolved(8)).
+		}
+	}
 	for _, dir := range topDirs {
 		st, err := os.Lstat(dir)
 		switch {

@@ -36,6 +36,9 @@ func mountsOf(p Policy, h host, at place) *mounts {
 	m.system(p, h)
 	m.devices(p, h)
 	m.hide("nothing of what runs on the host", "FS.Root", "/run", "--perms", "0755", "--tmpfs", "/run")
+	if p.Net.Mode == HostNet && h.names != "" {
+		m.readOnly("what /etc/resolv.conf leads to", "Net.Mode", h.names, h.names)
+	}
 	if p.Net.Mode == DomainsNet {
 		m.add("opens the port of the proxy, and becomes the program", "--ro-bind", h.self, helperPath)
 	}
