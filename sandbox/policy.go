@@ -80,8 +80,12 @@ type Env struct {
 // Proc says what processes may do to each other.
 type Proc struct {
 	AllowPtrace bool
-	Allow32Bit  bool
 	Hostname    string // empty: "sandbox"
+
+	// Allow32Bit lets programs of i386 run on amd64; elsewhere it is refused. They have
+	// the same filter, but make no sockets if their C library does so by socketcall(2),
+	// whose arguments no filter can read.
+	Allow32Bit bool
 
 	// NestedWeak is for a container in which no /proc can be mounted (ErrProc): /proc
 	// is empty then, and never the host's. What needs it fails: process substitution,

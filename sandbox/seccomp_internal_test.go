@@ -21,11 +21,21 @@ import (
 
 var updateSeccomp = flag.Bool("update-seccomp", false, "write testdata/seccomp-*.golden")
 
-var seccompArches = []archInfo{archAMD64, archARM64}
+var seccompArches = []archInfo{archAMD64, archARM64, arch386}
+
+// nativeOf is the architecture that runs programs of the other.
+func nativeOf(arch archInfo) archInfo {
+	if arch.name == arch386.name {
+		return archAMD64
+	}
+	return arch
+}
 
 func seccompCode(t *testing.T, p Policy, arch archInfo) []sockFilter {
 	t.Helper()
-	program, err := seccompFilter(p, arch)
+	native := nativeOf(arch)
+	p.Proc.Allow32Bit = native.name != arch.name
+	program, err := seccompFilter(p, native)
 	require.NoError(t, err)
 	code := make([]sockFilter, len(program)/8)
 	n, err := binary.Decode(program, binary.LittleEndian, code)
@@ -35,13 +45,16 @@ func seccompCode(t *testing.T, p Policy, arch archInfo) []sockFilter {
 }
 
 func allCalls() []call {
-	return slices.Concat(ptraceCalls, epermCalls, enosysCalls, []call{callClone, callIoctl, callSocket, callSocketpair})
+	return slices.Concat(ptraceCalls, epermCalls, enosysCalls, []call{callClone, callIoctl, callSocket, callSocketpair, callSocketcall})
 }
 
 // TestSeccompGolden shows the whole program, an instruction a line. After a
 // change that is meant: go test ./sandbox -run SeccompGolden -update-seccomp.
 func TestSeccompGolden(t *testing.T) {
 	for _, arch := range seccompArches {
+		if nativeOf(arch).name != arch.name {
+			continue // It would show two architectures, with the numbers of one.
+		}
 		var text strings.Builder
 		names := map[string]string{}
 		for _, c := range allCalls() {
@@ -183,11 +196,17 @@ func TestSeccompArguments(t *testing.T) {
 			{callSocket, "ALLOW", "ALLOW", [][]uint64{{2, 1}, {10, 2}, {16, 3}}},
 			{callSocket, "EAFNOSUPPORT", "EAFNOSUPPORT", [][]uint64{{17, 3}, {40, 1}, {high | 17, 3}}},
 			{callSocket, "EAFNOSUPPORT", "ALLOW", [][]uint64{{1, 1}, {high | 1, 1}}},
+			// SOCKET and SOCKETPAIR; CONNECT.
+			{callSocketcall, "EAFNOSUPPORT", "EAFNOSUPPORT", [][]uint64{{1}, {8}, {high | 1}}},
+			{callSocketcall, "ALLOW", "ALLOW", [][]uint64{{3}}},
 			// STREAM, SEQPACKET with both flags; DGRAM, and RAW, which is the same; TIPC.
 			{callSocketpair, "ALLOW", "ALLOW", [][]uint64{{1, 1}, {1, 0x80805}}},
 			{callSocketpair, "ESOCKTNOSUPPORT", "ALLOW", [][]uint64{{1, 2}, {1, 0x80803}, {high | 1, high | 2}}},
 			{callSocketpair, "EAFNOSUPPORT", "EAFNOSUPPORT", [][]uint64{{30, 1}, {2, 1}}},
 		} {
+			if arch.of(row.call) == none {
+				continue
+			}
 			for _, args := range row.args {
 				nr, what := arch.of(row.call), fmt.Sprintf("%s %s %#x", arch.name, row.call.name, args)
 				assert.Equal(t, row.want, judge(t, code, arch.audit, nr, args...), what)
@@ -198,7 +217,7 @@ func TestSeccompArguments(t *testing.T) {
 			assert.Equal(t, "EPERM", judge(t, code, arch.audit, arch.of(callClone), 0x11|flag), "%s: %#x", arch.name, flag)
 		}
 		for _, audit := range []uint32{0x40000003, 0x40000028, archAMD64.audit, archARM64.audit} { // i386, arm
-			if audit != arch.audit {
+			if audit != arch.audit && audit != nativeOf(arch).audit {
 				assert.Equal(t, "KILL_PROCESS", judge(t, unix, audit, 1), "%s: %#x", arch.name, audit)
 			}
 		}
@@ -212,18 +231,16 @@ func TestSeccompArguments(t *testing.T) {
 func TestSeccompErrors(t *testing.T) {
 	p := WorkspaceWrite("/w")
 	p.Proc.Allow32Bit = true
-	for _, arch := range seccompArches {
-		_, err := seccompFilter(p, arch)
-		require.ErrorIs(t, err, ErrSeccomp)
-		assert.ErrorContains(t, err, "32-bit")
-	}
+	_, err := seccompFilter(p, archARM64)
+	require.ErrorIs(t, err, ErrSeccomp)
+	assert.ErrorContains(t, err, `policy "workspace-write" allows 32-bit programs, for which there is no seccomp filter on arm64`)
 	if _, err := seccompProgram(WorkspaceWrite("/w")); nativeArch == nil {
 		require.ErrorIs(t, err, ErrUnsupported)
 	} else {
 		require.NoError(t, err)
 	}
 	far := assembler{jumps: map[int]string{0: "far"}, marks: map[string]int{"far": 257}}
-	_, err := far.assemble()
+	_, err = far.assemble()
 	require.ErrorIs(t, err, ErrSeccomp, "a jump of 256 does not fit")
 }
 
@@ -236,10 +253,11 @@ def call(*args):
 def run(*argv):
     os.dup2(os.open("/dev/null", os.O_WRONLY), 2)
     os.execvp(argv[0], argv)
-def int80(): # mov $20, %eax; int $0x80; ret: getpid of i386
+def int80(nr=20, a=0, b=0): # push %rbx; mov nr, %eax; mov a, %ebx; mov b, %ecx; xor %edx, %edx; int $0x80; pop %rbx; ret
     code = mmap.mmap(-1, 4096, prot=7)
-    code.write(bytes.fromhex("b814000000cd80c3"))
-    ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
+    code.write(b"\x53" + b"".join(op + v.to_bytes(4, "little") for op, v in ((b"\xb8", nr), (b"\xbb", a), (b"\xb9", b))) + b"\x31\xd2\xcd\x80\x5b\xc3")
+    rc = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
+    if rc < 0: raise OSError(-rc, "")
 for probe in sys.argv[1:]:
     if (pid := os.fork()) == 0:
         try: exec(probe)
@@ -253,15 +271,7 @@ for probe in sys.argv[1:]:
 // also runs without it, with all capabilities in a user namespace: there it
 // succeeds, or fails for another reason.
 func TestSeccompRuns(t *testing.T) {
-	bwrap, err := exec.LookPath("bwrap")
-	if err != nil || nativeArch == nil {
-		t.Skipf("no sandbox is to be had here: %v", err)
-	}
-	bare := []string{"--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid", "--unshare-net", "--cap-add", "ALL", "--die-with-parent",
-		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/mnt"}
-	if said, err := exec.Command(bwrap, append(bare, "true")...).CombinedOutput(); err != nil {
-		t.Skipf("no sandbox is to be had here: bwrap refuses: %v: %q", err, said)
-	}
+	bwrap := bareBwrap(t)
 	outside := filepath.Join(t.TempDir(), "s") // a socket of the host
 	listener, err := net.ListenPacket("unixgram", outside)
 	require.NoError(t, err)
@@ -307,35 +317,9 @@ func TestSeccompRuns(t *testing.T) {
 	} {
 		rows = append(rows, [2]string{still, "ok"})
 	}
-	answers := func(p *Policy) []string {
-		cmd := exec.Command(bwrap, bare...)
-		if p != nil {
-			program, err := seccompProgram(*p)
-			require.NoError(t, err)
-			name := filepath.Join(t.TempDir(), "filter")
-			require.NoError(t, os.WriteFile(name, program, 0o600))
-			file, err := os.Open(name)
-			require.NoError(t, err)
-			defer func() { _ = file.Close() }() // read only
-			cmd.ExtraFiles, cmd.Args = []*os.File{file}, append(cmd.Args, "--seccomp", "3")
-		}
-		cmd.Args = append(cmd.Args, "python3", "-c", seccompProbes)
-		for _, row := range rows {
-			for _, c := range allCalls() {
-				row[0] = strings.ReplaceAll(row[0], "%"+c.name+"%", strconv.Itoa(nativeArch.of(c)))
-			}
-			cmd.Args = append(cmd.Args, row[0])
-		}
-		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
-		require.NoError(t, err)
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		require.Len(t, lines, len(rows), "%s", out)
-		return lines
-	}
 	usual, wide := WorkspaceWrite("/w"), WorkspaceWrite("/w")
 	wide.Net.Unix, wide.Proc.AllowPtrace = UnixAllowed, true
-	without, with, lifted := answers(nil), answers(&usual), answers(&wide)
+	without, with, lifted := answers(t, bwrap, rows, nil), answers(t, bwrap, rows, &usual), answers(t, bwrap, rows, &wide)
 	for i, row := range rows {
 		if without[i] == "ENOENT" && strings.HasPrefix(row[0], "run") {
 			t.Logf("not installed: %s", row[0]) // another row makes the same call
@@ -350,4 +334,48 @@ func TestSeccompRuns(t *testing.T) {
 		}
 		assert.Equal(t, want, lifted[i], "with what may be lifted: %s", row[0])
 	}
+}
+
+// bareBwrap is a bwrap in which a program may do what it likes, in a user namespace.
+func bareBwrap(t *testing.T) []string {
+	t.Helper()
+	bwrap, err := exec.LookPath("bwrap")
+	if err != nil || nativeArch == nil {
+		t.Skipf("no sandbox is to be had here: %v", err)
+	}
+	bare := []string{bwrap, "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid", "--unshare-net", "--cap-add", "ALL", "--die-with-parent",
+		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/mnt"}
+	if said, err := exec.Command(bare[0], append(bare[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("no sandbox is to be had here: bwrap refuses: %v: %q", err, said)
+	}
+	return bare
+}
+
+// answers are what came of the probes under the filter of the policy; nil is none.
+func answers(t *testing.T, bwrap []string, rows [][2]string, p *Policy) []string {
+	t.Helper()
+	cmd := exec.Command(bwrap[0], bwrap[1:]...)
+	if p != nil {
+		program, err := seccompProgram(*p)
+		require.NoError(t, err)
+		name := filepath.Join(t.TempDir(), "filter")
+		require.NoError(t, os.WriteFile(name, program, 0o600))
+		file, err := os.Open(name)
+		require.NoError(t, err)
+		defer func() { _ = file.Close() }() // read only
+		cmd.ExtraFiles, cmd.Args = []*os.File{file}, append(cmd.Args, "--seccomp", "3")
+	}
+	cmd.Args = append(cmd.Args, "python3", "-c", seccompProbes)
+	for _, row := range rows {
+		for _, c := range allCalls() {
+			row[0] = strings.ReplaceAll(row[0], "%"+c.name+"%", strconv.Itoa(nativeArch.of(c)))
+		}
+		cmd.Args = append(cmd.Args, row[0])
+	}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	require.Len(t, lines, len(rows), "%s", out)
+	return lines
 }
