@@ -33,7 +33,7 @@ func plan(p Policy, h host, at place) []item {
 	add("it ends with the program, and has no terminal", "--die-with-parent", "--new-session")
 
 	items = append(items, mountsOf(p, h, at).items...)
-	add("", "--remount-ro", "/run")
+	add("its mount points are made", "--remount-ro", "/run")
 	if p.FS.Root == System {
 		add("nothing is written besides", "--remount-ro", "/")
 	}

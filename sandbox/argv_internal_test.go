@@ -30,7 +30,7 @@ func golden(t *testing.T, name, text string) {
 // The hosts that the golden files are for.
 var (
 	userHost = host{
-		home:  "/home/u",
+		home: "/home/u", self: "/usr/local/bin/limpet",
 		links: map[string]string{"/bin": "usr/bin", "/sbin": "usr/sbin", "/lib": "usr/lib", "/lib64": "usr/lib64"},
 		dirs:  []string{"/usr", "/etc", "/opt"},
 		cover: []string{"/proc/sys", "/proc/irq", "/proc/kcore", "/proc/keys"},
@@ -81,6 +81,7 @@ func TestPlanIsWhatTheGoldenFilesSay(t *testing.T) {
 		{"workspace-write-root", protected(WorkspaceWrite(w), w+"/.git"), rootHost},
 		{"read-only", protected(ReadOnly(w), w+"/.git"), userHost},
 		{"host-network", protected(HostNetwork(w)), userHost},
+		{"allow-domains", protected(AllowDomains(w, "example.com"), w+"/.git"), userHost},
 		{"scratch", protected(Scratch(w)), userHost},
 		{"everything-but-masks", all, userHost},
 		{"extra", extra, userHost},

@@ -48,31 +48,16 @@ func inspect(path string) (backend, error) {
 			Hint: "install the distribution's bubblewrap, owned by root and writable by nobody else",
 		}
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return untrusted(err.Error())
+	real, why := roots(path)
+	if why != "" {
+		return untrusted(why)
 	}
 	st, err := os.Stat(real)
 	if err != nil {
 		return untrusted(err.Error())
 	}
-	for file := real; ; file = filepath.Dir(file) {
-		info, err := os.Stat(file)
-		if err != nil {
-			return untrusted(err.Error())
-		}
-		sys, ok := info.Sys().(*syscall.Stat_t)
-		switch mode := info.Mode(); {
-		case !ok || sys.Uid != 0:
-			return untrusted(file + " is not root's")
-		case mode.Perm()&0o022 != 0 && !(mode.IsDir() && mode&os.ModeSticky != 0):
-			return untrusted(file + " is writable by others")
-		case mode&os.ModeSetuid != 0:
-			return untrusted("setuid")
-		}
-		if file == "/" {
-			break
-		}
+	if st.Mode()&os.ModeSetuid != 0 {
+		return untrusted("setuid")
 	}
 	b := backend{path: real, id: fmt.Sprintf("%s %d %d", real, st.Size(), st.ModTime().UnixNano())}
 	if known, ok := inspected.Load(b.id); ok {
@@ -90,6 +75,51 @@ func inspect(path string) (backend, error) {
 	b.minor, _ = strconv.Atoi(m[2])
 	inspected.Store(b.id, b)
 	return b, nil
+}
+
+// roots follows a path to where it leads, and says why others than root could have
+// made that, or a symlink on the way, or a directory above one; "" if nobody could.
+func roots(path string) (real, why string) {
+	const longest = 40 // As the kernel has it (path_resolution(7)).
+	for range longest {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return "", err.Error()
+		}
+		path = filepath.Join(dir, filepath.Base(path))
+		link := false
+		for file := path; ; file = filepath.Dir(file) {
+			info, err := os.Lstat(file)
+			if err != nil {
+				return "", err.Error()
+			}
+			mode := info.Mode()
+			isLink, isSticky := mode&os.ModeSymlink != 0, mode.IsDir() && mode&os.ModeSticky != 0
+			sys, ok := info.Sys().(*syscall.Stat_t)
+			switch {
+			case !ok || sys.Uid != 0:
+				return "", file + " is not root's"
+			case mode.Perm()&0o022 != 0 && !isLink && !isSticky:
+				return "", file + " is writable by others"
+			}
+			link = link || isLink // Above the last part there are none.
+			if file == "/" {
+				break
+			}
+		}
+		if !link {
+			return path, ""
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			return "", err.Error()
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(dir, to)
+		}
+		path = to
+	}
+	return "", "too many symlinks"
 }
 
 // inspected are the versions by id: to ask for one costs as much as the start of
@@ -138,21 +168,21 @@ var refusals = []struct {
 	detail, hint string
 }{
 	{regexp.MustCompile(`Unknown option (\S+)`), ErrOldBackend, "bwrap lacks an option", "install a newer bubblewrap"},
-	{regexp.MustCompile(`No permissions to create new namespace|setting up uid map: Permission denied|Creating new namespace failed|Can't write.*uid_map`), ErrUserns,
+	{regexp.MustCompile(`No permissions to creat(e|ing)( a)? new namespace|setting up uid map|Creating new namespace failed|Setting userns2 failed|creation of new user namespaces was not disabled`), ErrUserns,
 		"the kernel refuses user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=1?)",
 		"load the AppArmor profile bwrap-userns-restrict, raise user.max_user_namespaces (or max_mnt_, max_pid_, max_net_namespaces and their like), or do not run inside of another sandbox"},
-	{regexp.MustCompile(`loopback: Failed RTM_NEW(ADDR|LINK)`), ErrNetns,
+	{regexp.MustCompile(`loopback: Failed`), ErrNetns,
 		"cannot create a network namespace (AppArmor or missing CAP_NET_ADMIN in a container)", "allow it, or ask for HostNetwork explicitly"},
 	{regexp.MustCompile(`Can't mount proc on`), ErrProc,
 		"cannot mount /proc (masked /proc of the outer container)",
 		"start the container with --security-opt unmask=ALL or systempaths=unconfined, or go without by Proc.NestedWeak"},
-	{regexp.MustCompile(`Can't read seccomp data|PR_SET_SECCOMP`), ErrSeccomp, "seccomp filter rejected by the kernel or bwrap", ""},
+	{regexp.MustCompile(`Can't read seccomp data|Invalid seccomp data|PR_SET_SECCOMP`), ErrSeccomp, "seccomp filter rejected by the kernel or bwrap", ""},
 	{regexp.MustCompile(`limpet-helper:`), ErrProxy, "the proxy to the allowed hosts could not be set up", "a limit of the policy may be too low for it (AddressSpace, NoFile)"},
 	{regexp.MustCompile(`execvp (\S+)`), ErrExec, "the program is not visible inside the sandbox", "show it by ExtraRO, or by Root: All"},
 	{regexp.MustCompile(`Can't chdir`), ErrMount, "the directory to start in is not visible inside the sandbox", "start in the workspace"},
 	{regexp.MustCompile(`Can't find source path .*Permission denied`), ErrMount, "the user that the sandbox runs as cannot reach a directory",
 		"let that user enter the directories above it"},
-	{regexp.MustCompile(`Can't (find source path|mkdir|create file at|bind mount|get type of source|mount|make)`), ErrMount, "a mount failed", ""},
+	{regexp.MustCompile(`Can't (find source path|mkdir|create|bind mount|get type of source|mount|make|remount)|Failed to (make / slave|mount tmpfs)`), ErrMount, "a mount failed", ""},
 }
 
 // explain makes an error of what bwrap said.

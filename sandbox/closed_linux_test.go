@@ -1,6 +1,8 @@
 package sandbox_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,6 +57,17 @@ func TestVariablesOfThePolicyAreInsideAlone(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, written)
 	}
+}
+
+func TestAStartThatIsOverBeforeItBeganHasItsCause(t *testing.T) {
+	workspace, policy := usual(t)
+	where, err := sandbox.New(*policy)
+	require.NoError(t, err)
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(testenv.Context(t))
+	cancel(why)
+	_, err = where.Start(ctx, transport.Spec{Path: "/bin/true", Argv: []string{"true"}, Dir: workspace})
+	require.ErrorIs(t, err, why)
 }
 
 // A program that is not there is an error each time: bwrap forks before it finds out.

@@ -253,7 +253,7 @@ func TestKillingEverybodyInsideReachesNobodyOutside(t *testing.T) {
 	sh := start(t, workspace, policy)
 	mark := worldVar + "=" + rand.Text()
 	says(t, sh, "("+mark+" setsid sleep 600 &)")
-	require.NotEmpty(t, testenv.Marked(mark))
+	testenv.Await(t, "the job to run", func() bool { return len(testenv.Marked(mark)) > 0 })
 	_, err := sh.Run(testenv.Context(t), "x=1; (kill -KILL -1)")
 	require.Error(t, err) // Bash was one of them.
 	testenv.AwaitNone(t, mark, "killed from inside")

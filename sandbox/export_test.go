@@ -1,4 +1,7 @@
 package sandbox
 
-// SetBackendDirs has bwrap looked for elsewhere.
-func SetBackendDirs(dirs []string) { backendDirs = dirs }
+// SetBackendDirs has bwrap looked for elsewhere, and says where it was looked for.
+func SetBackendDirs(dirs []string) (before []string) {
+	before, backendDirs = backendDirs, dirs
+	return before
+}

@@ -97,12 +97,13 @@ var findings = []probe{
 	}, policy: func(_ *world, p *sandbox.Policy) {
 		p.FS.Protect = []string{".claude/commands"}
 	}, naive: bare("--ro-bind", "/dev/null", "WORK/.claude/commands"), try: func(*world) bool { return false }},
+	// It makes a file even where the link itself is the mount point, which is there.
 	{name: "a mount point is made by a link, for a bind", own: true, setup: func(w *world) {
-		require.NoError(w, os.Symlink("/oldroot"+w.Out, filepath.Join(w.Work, ".claude")))
-		w.own(filepath.Join(w.Work, ".claude"))
+		require.NoError(w, os.Symlink("/oldroot"+filepath.Join(w.Out, "made"), filepath.Join(w.Work, "tool")))
+		w.own(filepath.Join(w.Work, "tool"))
 	}, policy: func(w *world, p *sandbox.Policy) {
-		p.FS.ExtraRO = append(p.FS.ExtraRO, sandbox.Bind{Src: "/usr/share", Dst: filepath.Join(w.Work, ".claude", "commands")})
-	}, naive: bare("--tmpfs", "WORK/.claude/commands"), try: func(*world) bool { return false }},
+		p.FS.ExtraRO = append(p.FS.ExtraRO, sandbox.Bind{Src: "/etc/passwd", Dst: filepath.Join(w.Work, "tool")})
+	}, naive: bare("--ro-bind", "/etc/passwd", "WORK/tool"), try: func(*world) bool { return false }},
 }
 
 // bare is a bwrap that shows everything, with more arguments. OUT and WORK are

@@ -219,6 +219,9 @@ func (l *launching) fork(ctx context.Context, spec transport.Spec) (bwrap transp
 			start()
 		}
 	})
+	if ctx.Err() != nil && bwrap == nil {
+		return nil, context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, explain("", err)
 	}

@@ -145,7 +145,7 @@ func (m *mounts) system(p Policy, h host) {
 func (m *mounts) devices(p Policy, h host) {
 	m.hide("a few devices, none of the host's", "FS.Root", "/dev", "--dev", "/dev")
 	m.hide("shared memory of its own", "FS.Root", "/dev/shm", tmpfs("/dev/shm", "1777", size(p.FS.ShmSize, defaultShm))...)
-	m.add("", "--remount-ro", "/dev")
+	m.add("its mount points are made", "--remount-ro", "/dev")
 	if p.Proc.NestedWeak {
 		m.hide("no processes: NestedWeak", "FS.Root", "/proc", mask(entry{"/proc", true})...)
 		return

@@ -22,7 +22,7 @@ import (
 )
 
 // helpers are the programs that the test binary can be.
-var helpers = map[string]func() error{"program": programHelper, "tool": toolHelper}
+var helpers = map[string]func() error{"program": programHelper, "tool": toolHelper, "probe": probeHelper}
 
 // configVar has the config of a program, as JSON.
 const configVar = "TEST_PROGRAM"
