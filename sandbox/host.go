@@ -1,11 +1,11 @@
 package sandbox
 
 import (
-	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -89,8 +89,15 @@ func lookAtHost(user Credential) (host, error) {
 // userHome is the home directory by the environment, or else by the password file,
 // without symlinks. It is empty if it is not there: there is nothing to hide.
 func userHome() string {
+	there := func(home string) bool {
+		info, err := os.Stat(home)
+		return err == nil && info.IsDir()
+	}
+	if home, err := os.UserHomeDir(); err == nil && there(home) { // The password file takes longer.
+		return realPath(filepath.Clean(home))
+	}
 	for _, home := range homes() {
-		if info, err := os.Stat(home); err == nil && info.IsDir() {
+		if there(home) {
 			return home
 		}
 	}
@@ -106,40 +113,35 @@ func secretsOf(dir string) (secrets []entry, err error) {
 		return nil, err
 	}
 	defer f.Close() // Read only.
-	names, err := f.Readdirnames(-1)
+	names, err := f.ReadDir(-1)
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(names)
+	slices.SortFunc(names, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	fd := int(f.Fd())
-	var dirs []string
 	for _, name := range names {
+		if !name.IsDir() && !name.Type().IsRegular() {
+			continue // Symlinks, which most are, and which have no mode.
+		}
 		var st unix.Stat_t
-		if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		if unix.Fstatat(fd, name.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue // Gone meanwhile.
 		}
-		path := dir + "/" + name
-		switch mode := uint32(st.Mode); mode & unix.S_IFMT {
-		case unix.S_IFDIR:
-			if mode&0o005 != 0o005 {
-				secrets = append(secrets, entry{path, true})
-			} else {
-				dirs = append(dirs, path)
+		path := dir + "/" + name.Name()
+		switch mode := uint32(st.Mode); {
+		case mode&unix.S_IFMT == unix.S_IFREG && mode&0o004 == 0:
+			secrets = append(secrets, entry{path, false})
+		case mode&unix.S_IFMT == unix.S_IFDIR && mode&0o005 != 0o005:
+			secrets = append(secrets, entry{path, true})
+		case mode&unix.S_IFMT == unix.S_IFDIR:
+			below, err := secretsOf(path)
+			if err != nil {
+				return nil, err
 			}
-		case unix.S_IFREG:
-			if mode&0o004 == 0 {
-				secrets = append(secrets, entry{path, false})
-			}
+			secrets = append(secrets, below...)
 		}
 	}
-	// At the same time, for a start waits for it.
-	below, errs := make([][]entry, len(dirs)), make([]error, len(dirs))
-	var all sync.WaitGroup
-	for i, dir := range dirs {
-		all.Go(func() { below[i], errs[i] = secretsOf(dir) })
-	}
-	all.Wait()
-	return slices.Concat(append(below, secrets)...), errors.Join(errs...)
+	return secrets, nil
 }
 
 // procSecrets lists the files at the top of /proc that others may not read, less
