@@ -65,7 +65,7 @@ var fileProbes = []probe{
 	{name: "any setting of the kernel", script: `[[ $(find /proc/sys -type f -writable) ]] && echo bites`},
 	{name: "the kernel's magic keys", script: `(exec 3>/proc/sysrq-trigger) && echo bites`},
 	// Of /proc/pressure one's own processes may be told.
-	{name: "anything else of the kernel's", script: `for f in $(find /proc -maxdepth 3 -name '[0-9]*' -prune -o -path /proc/pressure -prune -o -path '*self' -prune -o -type f -writable -print); do
+	{name: "anything else of the kernel's", script: `for f in $(find /proc -maxdepth 3 -name '[0-9]*' -prune -o -path '*self' -prune -o -type f -writable -print); do
 		[[ -f $f ]] && echo bites && break
 	done`},
 	{name: "the kernel's memory", script: `[[ $(head -c 4 /proc/kcore | tr -d '\0') ]] && echo bites`},

@@ -34,11 +34,12 @@ type entry struct {
 // there. Distributions make symlinks of some.
 var topDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store"}
 
-// procCover are the places below /proc by which root could change the kernel,
-// and those that tell about other users. Bwrap means to cover /proc/sys, but
-// does not for root, whom access(2) refuses nothing but this.
+// procCover are the places below /proc by which the kernel is changed. An ordinary
+// user can write to none of them anyway; for root see procOfRoot. Bwrap means to cover
+// /proc/sys, but does not for root, whom access(2) refuses nothing but this.
 var procCover = []string{
 	"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi", "/proc/asound", "/proc/driver", "/proc/mtrr",
+	"/proc/dynamic_debug", "/proc/pressure",
 }
 
 // procHide is like procCover, but for what must not be read either.
@@ -74,9 +75,8 @@ func lookAtHost(user Credential) (host, error) {
 		if h.etc, err = secretsOf("/etc"); err != nil {
 			return host{}, err
 		}
-		if h.rootOnly, err = procSecrets(); err != nil {
-			return host{}, err
-		}
+		h.cover, h.rootOnly, err = procOfRoot()
+		return h, err
 	}
 	for _, path := range slices.Concat(procCover, procHide) {
 		if _, err := os.Lstat(path); err == nil {
@@ -144,28 +144,34 @@ func secretsOf(dir string) (secrets []entry, err error) {
 	return secrets, nil
 }
 
-// procSecrets lists the files at the top of /proc that others may not read, less
-// those that are covered anyway. Root in the sandbox is the kernel's root.
-func procSecrets() (secrets []string, err error) {
+// procOfRoot lists what must not be open to root, who in the sandbox is the kernel's
+// root, without capabilities: cover is all at the top of /proc in which something may be
+// written, whatever this kernel has there, and hide what others may not read.
+func procOfRoot() (cover, hide []string, err error) {
 	f, err := os.Open("/proc")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close() // Read only.
 	names, err := f.Readdirnames(-1)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	slices.Sort(names)
 	for _, name := range names {
 		path := "/proc/" + name
-		if name[0] <= '9' || slices.Contains(procCover, path) || slices.Contains(procHide, path) {
-			continue // A process, or covered.
-		}
 		var st unix.Stat_t
-		if unix.Fstatat(int(f.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && uint32(st.Mode)&unix.S_IFMT == unix.S_IFREG && st.Mode&0o004 == 0 {
-			secrets = append(secrets, path)
+		if name[0] <= '9' || unix.Fstatat(int(f.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue // A process.
+		}
+		switch mode := uint32(st.Mode); {
+		case slices.Contains(procHide, path):
+			cover = append(cover, path)
+		case mode&unix.S_IFMT == unix.S_IFDIR, mode&unix.S_IFMT == unix.S_IFREG && mode&0o004 != 0 && mode&0o222 != 0:
+			cover = append(cover, path)
+		case mode&unix.S_IFMT == unix.S_IFREG && mode&0o004 == 0:
+			hide = append(hide, path)
 		}
 	}
-	return secrets, nil
+	return cover, hide, nil
 }
