@@ -63,6 +63,53 @@ func TestControllersAreTurnedOnWhereTheyAreHad(t *testing.T) {
 	assert.ErrorContains(t, err, `has no controller "io", but "cpu memory pids"`)
 }
 
+// To turn "pids" on in a cgroup that has processes is no error, but makes it threaded.
+func TestACgroupWithProcessesIsLeftAlone(t *testing.T) {
+	for _, row := range []struct{ kind, procs, text string }{
+		{"domain\n", "", ""},
+		{"", "", ""}, // The top.
+		{"", "1\n", ""},
+		{"domain\n", "12\n", "has processes of its own"},
+		{"domain threaded\n", "", `is "domain threaded", not a domain`},
+		{"domain invalid\n", "", `is "domain invalid", not a domain`},
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(row.procs), 0o600))
+		if row.kind != "" {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup.type"), []byte(row.kind), 0o600))
+		}
+		err := fit(dir)
+		if row.text == "" {
+			require.NoError(t, err)
+		} else {
+			assert.ErrorContains(t, err, dir+" "+row.text)
+		}
+	}
+}
+
+func TestALimitThatWasMetIsToldOnce(t *testing.T) {
+	c := &cgroup{dir: t.TempDir()}
+	assert.Empty(t, c.met())
+	memory, pids := filepath.Join(c.dir, "memory.events"), filepath.Join(c.dir, "pids.events")
+	require.NoError(t, os.WriteFile(memory, []byte("low 0\noom 3\noom_kill 1\noom_group_kill 0\n"), 0o600))
+	require.NoError(t, os.WriteFile(pids, []byte("max 7\n"), 0o600))
+	assert.Contains(t, c.met(), "Limits.MemoryMax")
+	assert.Empty(t, c.met())
+	require.NoError(t, os.WriteFile(pids, []byte("max 8\n"), 0o600))
+	assert.Contains(t, c.met(), "Limits.PidsMax")
+	assert.Empty(t, (*cgroup)(nil).met())
+}
+
+func TestWhatAUsersSystemdGivesAwayIsKnownByItsName(t *testing.T) {
+	own := filepath.Join(t.TempDir(), "user@"+strconv.Itoa(os.Geteuid())+".service", "app.slice")
+	for path, want := range map[string]bool{"a.service": true, "a.scope": true, "a.slice": false, "a.service/main": false, "..": false} {
+		dir := filepath.Join(own, path)
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+		assert.Equal(t, want, delegated(dir), path)
+	}
+	assert.False(t, delegated(t.TempDir()))
+}
+
 func TestACgroupHoldsProcessesAndGoesWithThem(t *testing.T) {
 	parents, err := cgroupParents()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,9 @@ import (
 // cgroup is the control group of one sandbox (cgroups(7), version 2).
 type cgroup struct {
 	dir string
+
+	mu          sync.Mutex
+	kills, full uint64 // for want of memory, and forks that were refused, as of the last look
 }
 
 // cgroupFor is newCgroup, but for a test where no limits are to be had.
@@ -44,7 +48,10 @@ func newCgroup(l Limits) (*cgroup, error) {
 	}
 	var errs []error
 	for _, parent := range parents {
-		err := enable(parent, settings)
+		err := fit(parent)
+		if err == nil {
+			err = enable(parent, settings)
+		}
 		if err == nil {
 			var c *cgroup
 			if c, err = makeCgroup(parent, settings); err == nil {
@@ -59,16 +66,15 @@ func newCgroup(l Limits) (*cgroup, error) {
 func noCgroup(err error) error {
 	why := strings.ReplaceAll(err.Error(), "\n", "; ")
 	return &Error{
-		Code: ErrLimits, Detail: "Limits.MemoryMax and PidsMax need a cgroup v2 of which this program can make children: " + why,
-		Hint: "start it in a leaf of a delegated cgroup (systemd-run -p Delegate=yes -p DelegateSubgroup=main), or set other limits",
+		Code: ErrLimits, Detail: "Limits.MemoryMax and PidsMax need a delegated cgroup v2 in a child of which this program runs: " + why,
+		Hint: "start it by systemd-run -p Delegate=yes -p DelegateSubgroup=main (systemd 254), see docs/sandbox.md for older ones, or set other limits",
 	}
 }
 
-// cgroupParents are those in which a cgroup may be made: the one that this
-// program is in, and the one above it if that was delegated with it. A cgroup
-// that has processes has no children with limits (the "no internal processes"
-// rule), so that it mostly is the latter. Other cgroups above have limits of
-// their own, which the sandbox must not get away from.
+// cgroupParents are those in which a cgroup may be made: the one above that of this
+// program, if it was given away with it, and that of this program, which is of use
+// at the top alone, where processes may be beside cgroups with limits. Other cgroups
+// above have limits of their own, which the sandbox must not get away from.
 func cgroupParents() ([]string, error) {
 	ours, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -82,11 +88,34 @@ func cgroupParents() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	parents := []string{dir}
 	if above := filepath.Dir(dir); dir != top && (above == top || delegated(above)) {
-		parents = append(parents, above)
+		return []string{above, dir}, nil
 	}
-	return parents, nil
+	return []string{dir}, nil
+}
+
+// fit says what keeps a cgroup from having children with limits: processes of its
+// own, but at the top ("no internal processes", cgroups(7)). To turn controllers on
+// there all the same may make it a threaded one, for good, in which no sandbox can be.
+func fit(parent string) error {
+	kind, err := os.ReadFile(filepath.Join(parent, "cgroup.type"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // The top has none.
+	}
+	if err != nil {
+		return err
+	}
+	if text := strings.TrimSpace(string(kind)); text != "domain" {
+		return fmt.Errorf("%s is %q, not a domain", parent, text)
+	}
+	pids, err := os.ReadFile(filepath.Join(parent, "cgroup.procs"))
+	if err != nil {
+		return err
+	}
+	if len(pids) > 0 {
+		return fmt.Errorf("%s has processes of its own", parent)
+	}
+	return nil
 }
 
 // ownCgroup finds the directory of this program's cgroup, and that at which its
@@ -114,8 +143,13 @@ func ownCgroup(ours, mounts string) (dir, top string, err error) {
 }
 
 // delegated says whether systemd gave the cgroup away (systemd.resource-control(5),
-// Delegate=).
+// Delegate=). That of a user leaves no mark on what it gives away, but all of its units
+// are the user's.
 func delegated(dir string) bool {
+	unit := strings.HasSuffix(dir, ".service") || strings.HasSuffix(dir, ".scope")
+	if unit && strings.Contains(filepath.Dir(dir)+"/", "/user@"+strconv.Itoa(os.Geteuid())+".service/") && unix.Access(dir, unix.W_OK) == nil {
+		return true
+	}
 	return slices.ContainsFunc([]string{"user.delegate", "trusted.delegate"}, func(name string) bool {
 		var value [8]byte
 		n, err := unix.Getxattr(dir, name, value[:])
@@ -152,7 +186,7 @@ func enable(parent string, settings map[string]string) error {
 func makeCgroup(parent string, settings map[string]string) (*cgroup, error) {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // It never fails.
-	c := &cgroup{filepath.Join(parent, fmt.Sprintf("limpet-%d-%s", os.Getpid(), hex.EncodeToString(random[:])))}
+	c := &cgroup{dir: filepath.Join(parent, fmt.Sprintf("limpet-%d-%s", os.Getpid(), hex.EncodeToString(random[:])))}
 	if err := os.Mkdir(c.dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -182,6 +216,37 @@ func write(path, value string) error {
 // add moves a process into the cgroup. What it starts is in it too.
 func (c *cgroup) add(pid int) error {
 	return write(filepath.Join(c.dir, "cgroup.procs"), strconv.Itoa(pid))
+}
+
+// met says which of its limits the cgroup has met since the last time; "" if none. A
+// nil cgroup has none.
+func (c *cgroup) met() string {
+	if c == nil {
+		return ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kills, full := counter(filepath.Join(c.dir, "memory.events"), "oom_kill"), counter(filepath.Join(c.dir, "pids.events"), "max")
+	defer func() { c.kills, c.full = kills, full }()
+	switch {
+	case kills > c.kills:
+		return "the sandbox ran out of memory (Limits.MemoryMax), and the kernel killed a process; files in a private /tmp or home count too"
+	case full > c.full:
+		return "the sandbox has as many processes as it may (Limits.PidsMax)"
+	}
+	return ""
+}
+
+// counter reads a line "NAME NUMBER"; 0 if there is none.
+func counter(path, name string) uint64 {
+	text, _ := os.ReadFile(path) // Without that controller it is not there.
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			n, _ := strconv.ParseUint(strings.TrimSpace(value), 10, 64) // The kernel writes numbers.
+			return n
+		}
+	}
+	return 0
 }
 
 // close removes the cgroup, once nothing is in it: its processes were killed.

@@ -45,6 +45,9 @@ func (c *conn) Init() int { return c.init.PID }
 
 // Denied implements [transport.Explainer].
 func (c *conn) Denied(exitCode int, output ...[]byte) string {
+	if why := c.cgroup.met(); why != "" {
+		return why
+	}
 	return c.policy.denied(exitCode, output...)
 }
 
