@@ -38,6 +38,10 @@ func conform(t *testing.T, who *sandbox.Credential) {
 			testenv.LetPass(t, workspace)
 		}
 	}
+	traits := []transporttest.Trait{transporttest.EndsWithBash}
+	if !sandbox.TellsSignals() {
+		traits = append(traits, transporttest.HidesSignals)
+	}
 	transporttest.Run(t, func(t *testing.T) transport.Transport {
 		policy := sandbox.WorkspaceWrite(workspace)
 		policy.Env.Pass = []string{"GITHUB_TOKEN"} // A check has it passed on.
@@ -45,5 +49,5 @@ func conform(t *testing.T, who *sandbox.Credential) {
 		where, err := sandbox.New(policy)
 		require.NoError(t, err)
 		return where
-	}, transporttest.EndsWithBash)
+	}, traits...)
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,7 +27,8 @@ func (l *launching) limit(c *conn) error {
 			continue
 		}
 		rlimit := unix.Rlimit{Cur: *one.limit, Max: *one.limit}
-		if err := unix.Prlimit(c.init.PID, resource, &rlimit, nil); err != nil {
+		set := func() error { return unix.Prlimit(c.init.PID, resource, &rlimit, nil) }
+		if err := asUser(l.policy.user(), set); err != nil {
 			return &Error{
 				Code: ErrLimits, Detail: fmt.Sprintf("Limits.%s cannot be set to %d: %v", one.field, *one.limit, err),
 				Hint: "it cannot be above that of this program (ulimit -H -a)",
@@ -37,4 +39,25 @@ func (l *launching) limit(c *conn) error {
 		return &Error{Code: ErrLimits, Detail: "the sandbox did not wait for its limits: " + err.Error()}
 	}
 	return nil
+}
+
+// asUser calls f on a thread that has become the user, whose processes only root with
+// CAP_SYS_RESOURCE could limit besides (prlimit(2)). The kernel knows users by thread,
+// and that one ends.
+func asUser(who Credential, f func() error) error {
+	if who == ourselves() {
+		return f()
+	}
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // Never unlocked: the thread ends with the goroutine.
+		for _, become := range []struct{ call, id uintptr }{{unix.SYS_SETRESGID, uintptr(who.GID)}, {unix.SYS_SETRESUID, uintptr(who.UID)}} {
+			if _, _, errno := unix.RawSyscall(become.call, become.id, become.id, become.id); errno != 0 {
+				done <- errno
+				return
+			}
+		}
+		done <- f()
+	}()
+	return <-done
 }

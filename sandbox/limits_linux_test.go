@@ -74,3 +74,20 @@ func TestWhereThereIsNoCgroupNothingRuns(t *testing.T) {
 		assert.Empty(t, entries)
 	}
 }
+
+// After a fork that failed bash (5.2) waits for its last job, which may be for ever.
+// Bash itself tries for 15 seconds before it gives up.
+func TestAShellThatCannotForkGoesOn(t *testing.T) {
+	t.Parallel()
+	workspace, policy := asAnother(t)
+	policy.Limits.NProc = 16
+	sh := start(t, workspace, policy)
+	says(t, sh, "x=1")
+	res, err := sh.Run(testenv.Context(t), "for ((i = 0; i < 50; i++)); do sleep 1000 & done # The state is saved before what may kill.")
+	require.NoError(t, err)
+	assert.Equal(t, 254, res.ExitCode)
+	assert.Contains(t, res.Stderr.String(), "fork: Resource temporarily unavailable")
+	require.NotNil(t, res.Restart)
+	assert.Contains(t, res.Restart.Reason, "bash could not fork")
+	assert.Equal(t, "1", says(t, sh, "echo $x; sleep 0"))
+}

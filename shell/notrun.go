@@ -5,6 +5,9 @@ import (
 	"errors"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/proc"
 )
 
 // errNotRun means that bash did not read the command, which therefore did not
@@ -30,6 +33,27 @@ func (b *bash) couldNotRead(ctx context.Context) bool {
 		}
 	}
 	return false
+}
+
+// forkFailed is the status of a command that bash threw away since it could not fork.
+const forkFailed = 254
+
+// waitsAfterFork reports whether bash waits for its last job to end, instead of reading
+// on: after a fork that failed, as by "ulimit -u", it takes that job (5.2) for one that
+// runs in the foreground, as soon as it runs a builtin. Nothing wakes it from that.
+func (b *bash) waitsAfterFork(r *running) bool {
+	const most = 64 << 10
+	stdout, stderr, err := r.Read(most)
+	if err != nil || !strings.Contains(stderr.String()+stdout.String(), ": fork: ") {
+		return false
+	}
+	const patience, pause = 200 * time.Millisecond, 5 * time.Millisecond // It is back at once, or never.
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(pause) {
+		if proc.AwaitsInput(b.id.PID, b.stdin) || b.dead() {
+			return false
+		}
+	}
+	return proc.AwaitsChild(b.id.PID)
 }
 
 // noDir says why bash could not go to the directory of the request: it is there on this

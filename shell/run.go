@@ -55,6 +55,9 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 		b.drop(r)
 		return nothing, err
 	}
+	if r.end.reported && r.end.record.Status == forkFailed && b.waitsAfterFork(r) {
+		b.giveUp("could not fork, after which it waits for its last job to end")
+	}
 	return b.collect(ctx, r)
 }
 

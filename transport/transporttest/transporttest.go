@@ -90,6 +90,11 @@ type Trait int
 // a bash that was killed leaves no job to be told of.
 const EndsWithBash Trait = iota
 
+// HidesSignals means that a process which a signal has ended looks like one that exited
+// with 128+n, as a shell has it: a bash that is killed is no error then, but a command
+// that ended bash.
+const HidesSignals Trait = 1
+
 // Run runs the suite over the transports that new makes. The directories of
 // the tests, below the temp directory, must look the same to what the
 // transport starts as they do here.
