@@ -44,6 +44,14 @@ func (t *Transport) launch(ctx context.Context, p Policy, spec transport.Spec) (
 	if err != nil {
 		return nil, &Error{Code: ErrMount, Detail: "looking at the host: " + err.Error()}
 	}
+	if p.Net.Mode == DomainsNet {
+		if _, err := os.Stat(h.self); err != nil {
+			return nil, &Error{
+				Code: ErrProxy, Detail: "the executable of this program is gone, and opens the port of the proxy in the sandbox: " + err.Error(),
+				Hint: "start the program again",
+			}
+		}
+	}
 	filter, err := seccompProgram(p)
 	if err != nil {
 		return nil, err

@@ -57,6 +57,7 @@ var flagNames = strings.NewReplacer(
 	"show it by ExtraRO, or by Root: All", "show it by --ro",
 	"create it, or make it Optional", "create it",
 	"Net.Allow", "--allow", "Net.Private", "the library's Net.Private",
+	"leave RunAs out", "leave --run-as out",
 	"FS.ExtraRO", "--ro", "FS.ExtraRW", "--rw", "FS.Workspace", "--workspace",
 	// There are no flags for these.
 	"FS.Git", "the library's FS.Git", "FS.Protect", "the library's FS.Protect",

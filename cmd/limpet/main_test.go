@@ -39,6 +39,8 @@ func TestScript(t *testing.T) {
 			switch cond {
 			case "hup":
 				return !signal.Ignored(syscall.SIGHUP), nil // Under nohup it is.
+			case "root":
+				return os.Geteuid() == 0, nil
 			case "sandbox":
 				_, err := sandbox.Probe(context.Background())
 				return err == nil, nil

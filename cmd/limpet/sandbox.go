@@ -1,8 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"os"
+	"os/user"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -14,11 +19,14 @@ import (
 
 const allowDomains = "allow-domains"
 
-// presets are the sandboxes that --sandbox names, the usual one first.
-var presets = []struct {
+// presetInfo is a sandbox that has a name.
+type presetInfo struct {
 	name, what string
 	policy     func(workspace string) sandbox.Policy
-}{
+}
+
+// presets are the sandboxes that --sandbox names, the usual one first.
+var presets = []presetInfo{
 	{"workspace-write", "the workspace may be written, but for .git and its like; no network", sandbox.WorkspaceWrite},
 	{"read-only", "nothing is written but to a /tmp and a home of its own; no network", sandbox.ReadOnly},
 	{"scratch", "as workspace-write, and what is written is thrown away; needs bwrap 0.11", sandbox.Scratch},
@@ -36,8 +44,8 @@ func presetNames() string {
 
 // sandboxFlags are the flags that say in which sandbox the shell is.
 type sandboxFlags struct {
-	preset, workspace string
-	ro, rw, allow     []string
+	preset, workspace, runAs string
+	ro, rw, allow            []string
 }
 
 func (f *sandboxFlags) add(cmd *cobra.Command, preset string) {
@@ -49,6 +57,7 @@ func (f *sandboxFlags) add(cmd *cobra.Command, preset string) {
 	}
 	flags.StringVar(&f.preset, "sandbox", preset, "run in a sandbox, by `PRESET`: "+presetNames()+said)
 	flags.StringVar(&f.workspace, "workspace", "", "the `DIR` that the sandbox works in (default: --dir, or the current directory)")
+	flags.StringVar(&f.runAs, "run-as", "", "as root, be `USER` in the sandbox: a name, or UID:GID (default: root)")
 	flags.StringArrayVar(&f.ro, "ro", nil, "show `PATH` in the sandbox too, read-only; repeatable")
 	flags.StringArrayVar(&f.rw, "rw", nil, "show `PATH` in the sandbox too, writable; repeatable")
 	flags.StringArrayVar(&f.allow, "allow", nil, "let the sandbox reach `HOST`, as in example.com, *.example.com or example.com:8443; it implies --sandbox "+allowDomains+"; repeatable")
@@ -64,7 +73,7 @@ func (f *sandboxFlags) policy(cmd *cobra.Command, dir string) (sandbox.Policy, b
 		return sandbox.Policy{}, false, usagef(cmd, `--sandbox "": wants a preset; is a variable empty? There are %s`, presetNames())
 	}
 	if preset == "" {
-		for _, name := range []string{"workspace", "ro", "rw"} {
+		for _, name := range []string{"workspace", "run-as", "ro", "rw"} {
 			if cmd.Flags().Changed(name) {
 				return sandbox.Policy{}, false, usagef(cmd, "--%s means nothing without --sandbox", name)
 			}
@@ -84,15 +93,43 @@ func (f *sandboxFlags) policy(cmd *cobra.Command, dir string) (sandbox.Policy, b
 	if (preset == allowDomains) != (len(f.allow) > 0) {
 		return sandbox.Policy{}, false, usagef(cmd, "--sandbox %s and --allow HOST go together", allowDomains)
 	}
-	if preset == allowDomains {
-		return sandbox.AllowDomains(workspace, f.allow...).With(f.ro, f.rw), true, nil
+	build := func(workspace string) sandbox.Policy { return sandbox.AllowDomains(workspace, f.allow...) }
+	if preset != allowDomains {
+		i := slices.IndexFunc(presets, func(p presetInfo) bool { return p.name == preset })
+		if i < 0 {
+			return sandbox.Policy{}, false, usagef(cmd, "--sandbox %q: there are %s", preset, presetNames())
+		}
+		build = presets[i].policy
 	}
-	for _, p := range presets {
-		if p.name == preset {
-			return p.policy(workspace).With(f.ro, f.rw), true, nil
+	policy := build(workspace).With(f.ro, f.rw)
+	if cmd.Flags().Changed("run-as") {
+		var err error
+		if policy.RunAs, err = userNamed(f.runAs); err != nil {
+			return sandbox.Policy{}, false, usagef(cmd, "--run-as %q: %w", f.runAs, err)
 		}
 	}
-	return sandbox.Policy{}, false, usagef(cmd, "--sandbox %q: there are %s", preset, presetNames())
+	return policy, true, nil
+}
+
+// userNamed finds a user by name, or takes UID:GID as they are.
+func userNamed(name string) (*sandbox.Credential, error) {
+	uid, gid, ok := strings.Cut(name, ":")
+	if !ok {
+		u, err := user.Lookup(name)
+		if err != nil {
+			return nil, errors.New("there is no such user; UID:GID need not have a name")
+		}
+		uid, gid = u.Uid, u.Gid
+	}
+	var ids [2]uint32
+	for i, text := range []string{uid, gid} {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil || n == math.MaxUint32 { // -1 is nobody (chown(2)).
+			return nil, errors.New("wants a name, or numbers as in 1000:1000")
+		}
+		ids[i] = uint32(n)
+	}
+	return &sandbox.Credential{UID: ids[0], GID: ids[1]}, nil
 }
 
 // confine puts the shell into the sandbox, with the variables of these names. It
@@ -224,7 +261,7 @@ if the usual one, ` + presets[0].name + `, cannot be had.`,
 					"(CVE-2026-87766), unless the distribution has mended that")
 			}
 			if os.Geteuid() == 0 {
-				fmt.Fprintln(out, "note: you are root, and root in a sandbox still owns root's files; an ordinary user is safer")
+				fmt.Fprintln(out, "note: you are root, and root in a sandbox still owns root's files; be somebody else there by --run-as")
 			}
 			return nil
 		},
