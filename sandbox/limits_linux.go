@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -27,8 +28,7 @@ func (l *launching) limit(c *conn) error {
 			continue
 		}
 		rlimit := unix.Rlimit{Cur: *one.limit, Max: *one.limit}
-		set := func() error { return unix.Prlimit(c.init.PID, resource, &rlimit, nil) }
-		if err := asUser(l.policy.user(), set); err != nil {
+		if err := setLimit(l.policy.user(), c.init.PID, resource, &rlimit); err != nil {
 			return &Error{
 				Code: ErrLimits, Detail: fmt.Sprintf("Limits.%s cannot be set to %d: %v", one.field, *one.limit, err),
 				Hint: "it cannot be above that of this program (ulimit -H -a)",
@@ -41,18 +41,32 @@ func (l *launching) limit(c *conn) error {
 	return nil
 }
 
-// asUser calls f on a thread that has become the user, whose processes only root with
-// CAP_SYS_RESOURCE could limit besides (prlimit(2)). The kernel knows users by thread,
-// and that one ends.
-func asUser(who Credential, f func() error) error {
-	if who == ourselves() {
-		return f()
+// setLimit sets a limit of a process of the user's. Root can do that with
+// CAP_SYS_RESOURCE, which it mostly lacks in containers; else whose real user it is
+// (prlimit(2)).
+func setLimit(who Credential, pid, resource int, limit *unix.Rlimit) error {
+	err := unix.Prlimit(pid, resource, limit, nil)
+	if err == unix.EPERM && who != ourselves() {
+		return asUser(who, func() error { return unix.Prlimit(pid, resource, limit, nil) })
 	}
+	return err
+}
+
+// asUser calls f on a thread whose real user that is, and which then ends: the kernel
+// knows users by thread. It is not the first one, by which the program is known: that
+// user could signal the program as long as it lasts (kill(2)).
+func asUser(who Credential, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // Never unlocked: the thread ends with the goroutine.
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() {
+			done <- asUser(who, f) // On another one, for this one is taken.
+			runtime.UnlockOSThread()
+			return
+		}
+		const keep = ^uintptr(0) // The effective and the saved one.
 		for _, become := range []struct{ call, id uintptr }{{unix.SYS_SETRESGID, uintptr(who.GID)}, {unix.SYS_SETRESUID, uintptr(who.UID)}} {
-			if _, _, errno := unix.RawSyscall(become.call, become.id, become.id, become.id); errno != 0 {
+			if _, _, errno := unix.RawSyscall(become.call, become.id, keep, keep); errno != 0 {
 				done <- errno
 				return
 			}

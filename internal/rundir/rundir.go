@@ -82,7 +82,11 @@ func Acquire(base, name string, passable bool) (*Program, error) {
 	}
 	p.in = in
 	programs[in] = p
-	return p, os.Chmod(p.Path, in.mode()) // Whatever the umask is.
+	if err := os.Chmod(p.Path, in.mode()); err != nil { // Whatever the umask is.
+		p.release()
+		return nil, err
+	}
+	return p, nil
 }
 
 // mode is that of the directories above those of the sessions.
@@ -154,6 +158,10 @@ var errLocked = errors.New("it is locked, or cannot be")
 func (p *Program) Release() {
 	mu.Lock()
 	defer mu.Unlock()
+	p.release()
+}
+
+func (p *Program) release() {
 	if p.refs--; p.refs > 0 {
 		return
 	}
