@@ -36,7 +36,7 @@ const (
 )
 
 func newCapture(root *os.Root, name string, keep int64, owner *Owner) (*capture, error) {
-	f, err := owner.create(root, name)
+	f, err := owner.createCapture(root, name)
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,9 @@ func (d *Dir) pin(p *pinned, name string) error {
 	if errors.Is(err, fs.ErrExist) {
 		// Bash was quicker: its redirection made the file anew, and may
 		// have reported in it.
-		f, err = openRegular(d.root, name, os.O_RDWR)
+		if f, err = openRegular(d.root, name, os.O_RDWR); err == nil {
+			err = d.owner.made(f)
+		}
 	}
 	if err != nil {
 		return err
@@ -382,7 +384,11 @@ func (r *Run) Record() (rec Record, pipeline []int, done bool) {
 		return rec, nil, true
 	}
 	n, _ := r.d.inner.f.ReadAt(r.d.buf[:], 0) // As above.
-	if rec.NoDir = r.call.Dir != "" && bytes.HasPrefix(r.d.buf[:n], []byte(noDir(r.call.ID))); rec.NoDir || !r.call.Inner {
+	if why, ok := bytes.CutSuffix(r.d.buf[:n], []byte(noDir(r.call.ID)+"\n")); ok && r.call.Dir != "" {
+		rec.NoDir = string(why)
+		return rec, nil, true
+	}
+	if !r.call.Inner {
 		return rec, nil, true
 	}
 	if status, pipeline, ok := parseInner(r.d.buf[:n], r.call.ID); ok {

@@ -21,7 +21,8 @@ type Pool struct{ pool }
 
 // NewPool returns a pool of captures in the directory dir, which exists. keep
 // is the number of bytes that stay on disk at each end of a long stream. The
-// captures belong to the owner, who can open /dev/stdout; nil is this program's user.
+// owner can write to the captures, by /dev/stdout too; nil is this program's user. Then
+// nobody but the owner may be able to enter dir.
 // Close it. Errors are [*DiskError].
 func NewPool(dir string, keep int64, owner *Owner) (*Pool, error) {
 	root, err := os.OpenRoot(dir)
@@ -103,7 +104,7 @@ func (o *Outputs) Move(fd int, path string) error {
 		return err
 	}
 	if o.pool.owner != nil {
-		_ = (*c).f.Chown(os.Geteuid(), os.Getegid()) // It was ours when it was made.
+		_ = (*c).f.Chmod(fileMode) // It is ours.
 	}
 	_ = (*c).f.Close() // Nothing was written through it.
 	*c = nil

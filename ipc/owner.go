@@ -53,6 +53,22 @@ func (o *Owner) create(root *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
+// createCapture makes a file to which the owner can write, but which stays this
+// program's: only its owner can have a lease on a file (fcntl(2), F_SETLEASE), but for
+// CAP_LEASE, which root lacks in many containers. Nobody else can enter its directory.
+func (o *Owner) createCapture(root *os.Root, name string) (*os.File, error) {
+	f, err := (*Owner)(nil).create(root, name)
+	if err != nil || o == nil {
+		return f, err
+	}
+	const everybody = 0o666
+	if err := f.Chmod(everybody); err != nil {
+		_ = f.Close() // Nothing was written.
+		return nil, err
+	}
+	return f, nil
+}
+
 // mkdir makes a directory, unless it is there, and gives it to the owner.
 func (o *Owner) mkdir(root *os.Root, name string) error {
 	err := root.Mkdir(name, dirMode)
@@ -69,6 +85,22 @@ func (o *Owner) mkdir(root *os.Root, name string) error {
 		return err
 	}
 	return errors.Join(o.give(dir), dir.Close())
+}
+
+// made refuses a file that is not the owner's own: another user's, to which somebody
+// has made a link, would be written to.
+func (o *Owner) made(f *os.File) error {
+	if o == nil {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if st := info.Sys().(*syscall.Stat_t); st.Uid != o.UID || st.Nlink != 1 {
+		return fmt.Errorf("ipc: %q is not the file of user %d alone: %w", f.Name(), o.UID, fs.ErrInvalid)
+	}
+	return nil
 }
 
 // ownerError says that a file could not be given away (chown(2)).

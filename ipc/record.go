@@ -19,7 +19,7 @@ type Record struct {
 	Status int    // $?
 	Flags  string // $-
 	Dir    string // $PWD; may hold any byte but NUL
-	NoDir  bool   // bash could not go to the command's own directory, and ran nothing
+	NoDir  string // why bash could not go to the command's own directory, if so: nothing ran
 }
 
 // recordMax is larger than any record: an ID twice, a status, flags and a

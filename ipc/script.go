@@ -74,8 +74,9 @@ func (d *Dir) evalScript(c Call) string {
 	}
 	if c.Dir != "" {
 		fmt.Fprintf(&b, "%sprintf %%s \"${OLDPWD-}\" >|%s; ", c.Names, Quote(d.oldDirPath()))
-		fmt.Fprintf(&b, "%scd -- %s 2>>%s || { %sprintf '%%s\\n' %s 1<>%s; %sreturn 1; }; ", c.Names, Quote(c.Dir), Quote(cmp.Or(c.Stderr, c.Stdout)),
-			c.Names, Quote(noDir(c.ID)), Quote(d.inner.path), c.Names)
+		// Why it fails is not the script's to print. Under errexit nothing may fail.
+		fmt.Fprintf(&b, "%scd -- %s 2>|%s || { %sprintf '%%s\\n' %s >>%s && %sreturn 0; %sreturn 1; }; ", c.Names, Quote(c.Dir), Quote(d.inner.path),
+			c.Names, Quote(noDir(c.ID)), Quote(d.inner.path), c.Names, c.Names)
 	}
 	if c.Status != 0 {
 		// In an && list neither an ERR trap nor errexit minds the status.
@@ -114,8 +115,8 @@ func (d *Dir) evalScript(c Call) string {
 	return b.String()
 }
 
-// noDir is what bash says where a script would report its status: that it could not
-// go to the script's directory. Nothing ran.
+// noDir is what bash says behind the reason, where a script would report its status, if
+// it could not go to the script's directory. Nothing ran.
 func noDir(id string) string { return id + " cd " + id }
 
 // goBack is the command by which bash leaves the directory of a request, as if

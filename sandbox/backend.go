@@ -179,6 +179,7 @@ var refusals = []struct {
 	{regexp.MustCompile(`Can't read seccomp data|Invalid seccomp data|PR_SET_SECCOMP`), ErrSeccomp, "seccomp filter rejected by the kernel or bwrap", ""},
 	{regexp.MustCompile(`limpet-helper:`), ErrProxy, "the proxy to the allowed hosts could not be set up", "a limit of the policy may be too low for it (AddressSpace, NoFile)"},
 	{regexp.MustCompile(`execvp (\S+)`), ErrExec, "the program is not visible inside the sandbox", "show it by ExtraRO, or by Root: All"},
+	{regexp.MustCompile(`Can't chdir to .*Permission denied`), ErrMount, "the user that the sandbox runs as cannot enter the directory to start in", "let that user enter it"},
 	{regexp.MustCompile(`Can't chdir`), ErrMount, "the directory to start in is not visible inside the sandbox", "start in the workspace"},
 	{regexp.MustCompile(`Can't find source path .*Permission denied`), ErrMount, "the user that the sandbox runs as cannot reach a directory",
 		"let that user enter the directories above it"},

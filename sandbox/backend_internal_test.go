@@ -38,6 +38,7 @@ func TestWhatBwrapRefusesIsAnErrorWithARemedy(t *testing.T) {
 		{"prctl(PR_SET_SECCOMP): Invalid argument", ErrSeccomp, seccomp},
 		{"limpet-helper: listen tcp 127.0.0.1:3128: too many open files", ErrProxy, "the proxy to the allowed hosts could not be set up; a limit of the policy may be too low for it (AddressSpace, NoFile)"},
 		{"execvp /opt/bash: No such file or directory", ErrExec, "the program is not visible inside the sandbox; show it by ExtraRO, or by Root: All"},
+		{"Can't chdir to /w: Permission denied", ErrMount, "the user that the sandbox runs as cannot enter the directory to start in; let that user enter it"},
 		{"Can't chdir to /nosuch: No such file or directory", ErrMount, "the directory to start in is not visible inside the sandbox; start in the workspace"},
 		{"Can't find source path /root/x: Permission denied", ErrMount, "the user that the sandbox runs as cannot reach a directory; let that user enter the directories above it"},
 		{"Can't find source path /x: No such file or directory", ErrMount, mount},

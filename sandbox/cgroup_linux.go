@@ -24,6 +24,7 @@ type cgroup struct {
 
 	mu          sync.Mutex
 	kills, full uint64 // for want of memory, and forks that were refused, as of the last look
+	last        string // what close has found
 }
 
 // cgroupFor is newCgroup, but for a test where no limits are to be had.
@@ -226,6 +227,10 @@ func (c *cgroup) met() string {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if why := c.last; why != "" {
+		c.last = ""
+		return why
+	}
 	kills, full := counter(filepath.Join(c.dir, "memory.events"), "oom_kill"), counter(filepath.Join(c.dir, "pids.events"), "max")
 	defer func() { c.kills, c.full = kills, full }()
 	switch {
@@ -255,6 +260,10 @@ func (c *cgroup) close() {
 	if c == nil {
 		return
 	}
+	why := c.met()
+	c.mu.Lock()
+	c.last = why
+	c.mu.Unlock()
 	events, err := os.Open(filepath.Join(c.dir, "cgroup.events"))
 	if err == nil {
 		defer events.Close() // Read only.

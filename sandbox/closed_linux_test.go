@@ -85,6 +85,10 @@ func TestAProgramThatIsNotInsideIsAnError(t *testing.T) {
 		require.ErrorIs(t, err, sandbox.ErrExec)
 		assert.Nil(t, conn)
 	}
+	if allowed, err := sandbox.New(sandbox.AllowDomains(workspace, "example.com")); assert.NoError(t, err) {
+		_, err = allowed.Start(testenv.Context(t), transport.Spec{Path: outside, Argv: []string{"bash"}, Dir: workspace, Stdin: null})
+		require.ErrorIs(t, err, sandbox.ErrExec)
+	}
 	r := oneshot.New(&oneshot.Options{Bash: outside, Dir: workspace, RuntimeDir: t.TempDir(), Transport: where})
 	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	_, err = r.Run(testenv.Context(t), "echo ran")
@@ -146,6 +150,26 @@ func TestAnIdleShellTellsWhatItsLastCommandMade(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrViolation)
 	assert.NoFileExists(t, filepath.Join(workspace, "ran"))
 	assert.Len(t, violations(), 1)
+}
+
+// Nor is it lost when bash has ended, by the command or while it was idle.
+func TestAViolationIsHeardOfAfterTheEndOfBash(t *testing.T) {
+	for _, script := range []string{"mkdir .git; exit 3", "mkdir .git; kill -9 $$", "(mkdir .git; kill -9 $$) & wait", "mkdir .git; (until [[ -e go ]]; do :; done; kill -9 $$) &"} {
+		workspace, policy := usual(t)
+		where, violations := told(t, *policy)
+		sh := startWith(t, workspace, where)
+		_, _ = sh.Run(testenv.Context(t), script) // How it ended is not the point.
+		testenv.Await(t, "the violation", func() bool { return len(violations()) == 1 })
+		put(t, workspace, "", "go")
+		var err error
+		testenv.Await(t, "an error: "+script, func() bool {
+			_, err = sh.Run(testenv.Context(t), "touch ran")
+			return err != nil
+		})
+		require.ErrorIs(t, err, sandbox.ErrViolation, script)
+		assert.NoFileExists(t, filepath.Join(workspace, "ran"), script)
+		assert.Equal(t, "fine", says(t, sh, "echo fine"))
+	}
 }
 
 func TestAWorkspaceAndAHomeMayBeNamedBySymlinks(t *testing.T) {

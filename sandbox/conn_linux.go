@@ -21,8 +21,9 @@ type conn struct {
 	init    proc.ID // the first process of the pid namespace: all others end with it
 	process proc.ID // zero if it had ended before it was found
 	pidfd   int
-	status  *os.File // what bwrap says of itself
-	mounts  *mountTable
+	status  *os.File    // what bwrap says of itself
+	mounts  *mountTable // it keeps the mounts, also when all has ended
+	root    *os.File    // as the process sees it; nil where that is not to be had
 	policy  Policy
 	watch   *watcher
 	cgroup  *cgroup       // nil if it has none of its own
@@ -93,6 +94,9 @@ func (c *conn) free() {
 	}
 	c.last = violated(c.watch.look())
 	c.mounts.close()
+	if c.root != nil {
+		_ = c.root.Close() // Nothing is written by it.
+	}
 	c.cgroup.close()
 	c.left()
 	exit := c.Exit()

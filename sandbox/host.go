@@ -52,8 +52,8 @@ func lookAtHost(user Credential) (host, error) {
 	h.self, _ = os.Executable() // Empty: whoever needs it finds that it is not there.
 	if path, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil && pathWithin("/run", path) {
 		h.names = path
-		if dir := filepath.Dir(path); dir != "/run" {
-			h.names = dir // The file is replaced now and then (systemd-resolved(8)).
+		if dir := filepath.Dir(path); dir == "/run/systemd/resolve" {
+			h.names = dir // The file is replaced now and then (systemd-resolved(8)). Others have secrets beside it.
 		}
 	}
 	for _, dir := range topDirs {

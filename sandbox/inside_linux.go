@@ -80,10 +80,12 @@ func listenAndExec(args []string) error {
 		return fmt.Errorf("nobody serves the socket: %w", errors.Join(err, io.ErrUnexpectedEOF))
 	}
 	// The program gets none of these.
-	_ = unix.Close(fd) // Nothing is on its way any more.
 	_ = socket.Close() // The host has its own.
 	_ = l.Close()      // As above.
-	return syscall.Exec(args[1], args[1:], os.Environ())
+	unix.CloseOnExec(fd)
+	err = syscall.Exec(args[1], args[1:], os.Environ())
+	_, _ = unix.Write(fd, []byte(fmt.Sprintf("execvp %s: %v", args[1], err))) // As bwrap has it. If nobody hears it, nobody waits.
+	return err
 }
 
 // connectThrough connects stdin and stdout with a host by the proxy, for programs

@@ -280,6 +280,7 @@ func (l *launching) await(ctx context.Context, c *conn) error {
 				if c.mounts, err = openMountTable(c.init); err != nil {
 					return l.over(c, said)
 				}
+				c.root = openRoot(c.process)
 				c.pidfd, _ = unix.PidfdOpen(kid.PID, 0) // 0: how it ended is known from bwrap alone.
 				return nil
 			}

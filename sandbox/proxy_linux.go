@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -47,9 +48,19 @@ func (l *launching) serve(ctx context.Context, c *conn) error {
 		go proxy.Serve(listener) // Until Close. What it fails of shows to the clients.
 		_, err = generic.Write([]byte{1})
 	}
+	var said [256]byte
+	n := 0
+	if err == nil {
+		// Its end is close-on-exec: at the end of file it has become the program.
+		if n, err = generic.Read(said[:]); errors.Is(err, io.EOF) {
+			n, err = 0, nil
+		}
+	}
 	stop()
 	_ = generic.Close() // What was to be said was said. A helper that waits for more ends.
 	switch {
+	case n > 0:
+		return explain(string(said[:n]), nil)
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:

@@ -87,7 +87,7 @@ func TestAShellRunsAsAnotherUser(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, sh.Close()) })
 	assert.Equal(t, "12345 12346 12346", says(t, sh, "echo $(id -u) $(id -g) $(id -G)"))
 	assert.Equal(t, "out\nerr", says(t, sh, "echo out >/dev/stdout; echo err >/dev/stderr"), "they can be opened by name")
-	assert.Equal(t, "12345 600", says(t, sh, "stat -Lc '%u %a' /proc/self/fd/1"))
+	assert.Equal(t, "12345 700", says(t, sh, "stat -Lc '%u %a' $(dirname $(readlink /proc/self/fd/2))"), "nobody else can write to it")
 
 	res, err := sh.Run(testenv.Context(t), "yes | head -c 5000")
 	require.NoError(t, err)

@@ -120,6 +120,22 @@ func TestADirectoryIsThatOfTheSandbox(t *testing.T) {
 	assert.Equal(t, "/tmp/inside\n", res.Stdout.String())
 	assert.Equal(t, workspace+"/sub", says(t, sh, "pwd"))
 
+	// Neither errexit nor a reader of the output takes part in it.
+	says(t, sh, "set -e")
+	var live strings.Builder
+	res, err = sh.Do(testenv.Context(t), command.Request{Script: "touch ran", Dir: t.TempDir(), Stdout: &live, Stderr: &live})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	assert.Nil(t, res.Restart)
+	assert.Empty(t, live.String())
+
+	// A directory that was for one command is not the next bash's, however it is written.
+	for _, dir := range []string{"/tmp/inside/", "/tmp/./inside"} {
+		res, err = sh.Do(testenv.Context(t), command.Request{Script: "exit 3", Dir: dir})
+		require.NoError(t, err)
+		require.NotNil(t, res.Restart)
+		assert.Equal(t, workspace+"/sub", res.Dir)
+		says(t, sh, "set +e; mkdir -p /tmp/inside")
+	}
 	says(t, sh, "cd /tmp/inside")
 	assert.Equal(t, "/tmp/inside", says(t, sh, "pwd"), "a save does not bring it back")
 }

@@ -19,7 +19,7 @@ type Transport struct {
 
 	// Violations is told of what was made although it is protected: see
 	// [MissingTripwire]. A shell is told by an error too, but for what its last
-	// command did, or one that ended it; a one-shot command is not. Set it before
+	// command did; a one-shot command is not. Set it before
 	// the first Start. It is called by the goroutine that runs the next command,
 	// or closes a shell, or by the shell's own when it is idle after a command, and
 	// must call back neither.

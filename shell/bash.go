@@ -53,6 +53,7 @@ type bash struct {
 	renewals int    // how often the files were made anew, or it was tried
 	lost     error  // what of the transport's promises is lost; see transport.Checker
 	goOn     bool   // and whether the next command may run all the same
+	told     bool   // somebody was told of it
 
 	commands int    // that were run
 	unsaved  string // the scripts of those that ran since the state was saved
@@ -318,7 +319,10 @@ func (b *bash) leave() {
 // close ends bash and frees what the incarnation has. It is safe to call twice.
 func (b *bash) close() {
 	if b.conn != nil {
-		_ = b.conn.Close() // Its stdin may be broken; it is gone.
+		err := b.conn.Close() // For others than a Checker: its stdin may be broken; it is gone.
+		if _, ok := b.conn.(transport.Checker); ok && err != nil && b.lost == nil {
+			b.lost, b.goOn = err, false
+		}
 	}
 	if b.watch != nil {
 		b.watch.Close()

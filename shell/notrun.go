@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -47,28 +48,28 @@ func (b *bash) waitsAfterFork(r *running) bool {
 	if err != nil || !strings.Contains(stderr.String()+stdout.String(), ": fork: ") {
 		return false
 	}
+	reported := proc.Now()
 	const patience, pause = 200 * time.Millisecond, 5 * time.Millisecond // It is back at once, or never.
 	for began := time.Now(); time.Since(began) < patience; time.Sleep(pause) {
 		if proc.AwaitsInput(b.id.PID, b.stdin) || b.dead() {
 			return false
 		}
 	}
-	return proc.AwaitsChild(b.id.PID)
+	// A child that came since is one that bash waits for rightly, as in PROMPT_COMMAND.
+	return proc.Waits(b.id.PID) && !slices.ContainsFunc(proc.Children(b.id.PID), func(st proc.Stat) bool { return st.Start >= reported })
 }
 
 // noDir says why bash could not go to the directory of the request: it is there on this
 // machine, but not where bash is, or not for whom it runs as.
 func (b *bash) noDir(r *running) error {
 	b.away = ""
-	const most = 4096 // It is a line.
-	stdout, stderr, err := r.Read(most)
-	_, why, found := strings.Cut(stderr.String()+stdout.String(), r.call.Dir+": ")
-	if err != nil || !found {
-		return &DirError{Dir: r.call.Dir, Err: errors.New("bash cannot go there")}
-	}
+	_, why, found := strings.Cut(r.end.record.NoDir, r.call.Dir+": ")
 	why, _, _ = strings.Cut(why, "\n")
 	if errno, ok := errnoOf(why); ok {
 		return &DirError{Dir: r.call.Dir, Err: errno}
+	}
+	if !found {
+		why = "bash cannot go there"
 	}
 	return &DirError{Dir: r.call.Dir, Err: errors.New(why)} // In another language, say.
 }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -149,15 +150,8 @@ func (b *bash) trueDir(said string) string {
 	return actual
 }
 
-// checkDir returns a [*DirError] if bash does not find the directory. If bash has
-// ended there is no telling, and the command that wants to know is told so.
-func (b *bash) checkDir(dir string) error {
-	err := transport.CheckDirOf(b.conn, dir)
-	if b.dead() {
-		return nil
-	}
-	return err
-}
+// checkDir returns a [*DirError] if bash does not find the directory.
+func (b *bash) checkDir(dir string) error { return transport.CheckDirOf(b.conn, dir) }
 
 // sameDir reports whether two paths of bash's are one directory.
 func (b *bash) sameDir(one, other string) bool {
@@ -169,6 +163,9 @@ func (b *bash) sameDir(one, other string) bool {
 		stat = v.Stat
 	}
 	x, err := stat(one)
+	if errors.Is(err, transport.ErrUnseen) {
+		return filepath.Clean(one) == filepath.Clean(other)
+	}
 	if err != nil {
 		return false
 	}

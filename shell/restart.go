@@ -80,7 +80,11 @@ func (s *PersistentShell) bury(what string) {
 		d.lost = append(d.lost, fmt.Sprintf("what the last %s changed", count(max(missed, 1), "command")))
 	}
 	jobs := b.jobs()
+	told := b.lost != nil && b.told
 	b.close()
+	if b.lost != nil && !b.goOn && !told {
+		s.unheard = b.lost
+	}
 	for _, job := range jobs {
 		id := proc.ID{PID: job.PID, Start: job.Start}
 		if st, err := proc.Read(id.PID); err != nil || st.ID() != id || st.Zombie() {

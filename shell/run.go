@@ -46,14 +46,13 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	}
 	r.end = b.wait(ctx, r)
 	if r.end.died && r.end.cause == nil && b.conn.Unread() >= len(lines) ||
-		r.end.reported && r.end.record.Status == 1 && b.couldNotRead(ctx) {
+		r.end.reported && (r.end.record.Status == 1 || r.end.record.NoDir != "") && b.couldNotRead(ctx) {
 		b.drop(r)
 		return nothing, errNotRun
 	}
-	if r.end.reported && r.end.record.NoDir && r.end.cause == nil {
-		err := b.noDir(r)
+	if r.end.reported && r.end.record.NoDir != "" && r.end.cause == nil {
 		b.drop(r)
-		return nothing, err
+		return nothing, b.noDir(r)
 	}
 	if r.end.reported && r.end.record.Status == forkFailed && b.waitsAfterFork(r) {
 		b.giveUp("could not fork, after which it waits for its last job to end")

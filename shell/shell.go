@@ -40,6 +40,7 @@ type PersistentShell struct {
 	turn    chan struct{}
 	bash    *bash
 	died    *death // why bash is nil
+	unheard error  // what was lost with a bash that ended, of which the next command is told
 	runner  *oneshot.Runner
 	orphans []proc.ID // jobs of bashes that ended
 
@@ -153,7 +154,12 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 	if err != nil {
 		return command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir(), Restart: restart}, err
 	}
+	if lost := s.unheard; lost != nil {
+		s.unheard = nil
+		return command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir(), Restart: restart}, lost
+	}
 	if lost, goOn := s.bash.check(); lost != nil {
+		s.bash.told = true
 		s.bash.save(ctx)
 		s.bash.giveUp("had to be given up (" + lost.Error() + ")")
 		if goOn {
@@ -296,7 +302,7 @@ func (s *PersistentShell) Reset(ctx context.Context) error {
 	}
 	defer s.give()
 	s.endBash((*bash).close)
-	s.died = &death{reset: true}
+	s.died, s.unheard = &death{reset: true}, nil
 	var err error
 	s.bash, err = startBash(ctx, s, nil)
 	if err != nil {

@@ -73,12 +73,17 @@ var errNotDir = errors.New("not a directory")
 // machine.
 func CheckDir(dir string) error { return checkDir(dir, os.Stat) }
 
-// CheckDirOf is CheckDir for what the process of the Conn sees.
+// CheckDirOf is CheckDir for what the process of the Conn sees. It is nil where there is
+// no telling: the process finds out.
 func CheckDirOf(c Conn, dir string) error {
-	if v, ok := c.(Viewer); ok {
-		return checkDir(dir, v.Stat)
+	v, ok := c.(Viewer)
+	if !ok {
+		return CheckDir(dir)
 	}
-	return CheckDir(dir)
+	if err := checkDir(dir, v.Stat); !errors.Is(err, ErrUnseen) {
+		return err
+	}
+	return nil
 }
 
 func checkDir(dir string, stat func(string) (fs.FileInfo, error)) error {

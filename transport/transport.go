@@ -5,6 +5,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -126,7 +127,8 @@ const WritePatience = 2 * time.Second
 // promised to be. A shell asks before each command, and when it is idle after one.
 type Checker interface {
 	// Check returns what was lost, or nil. The process is of no more use then.
-	// goOn says whether the command may run in a new one.
+	// goOn says whether the command may run in a new one. What is found at the end,
+	// after which no command may run unasked, is the error of Close.
 	Check() (lost error, goOn bool)
 }
 
@@ -166,10 +168,13 @@ func DeniedBy(c Conn, exitCode int, output ...[]byte) string {
 
 // Viewer is a Conn whose process sees other files than this program does.
 type Viewer interface {
-	// Stat is [os.Stat] of what the process finds at an absolute path. It may fail for
-	// other reasons than [os.ErrNotExist] when the process has ended.
+	// Stat is [os.Stat] of what the process finds at an absolute path, also when it
+	// has ended, until Close. The error is ErrUnseen where there is no telling.
 	Stat(path string) (fs.FileInfo, error)
 }
+
+// ErrUnseen is in errors of a [Viewer] that cannot look where its process does.
+var ErrUnseen = errors.New("it cannot be seen from here")
 
 // Exit says how a process ended.
 type Exit struct {

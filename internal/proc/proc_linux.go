@@ -321,6 +321,13 @@ func AwaitsChild(pid int) bool {
 	return !ok || call == unix.SYS_WAIT4 || call == unix.SYS_READ
 }
 
+// Waits reports whether the process sleeps in a wait for a child. It errs on the side
+// of no.
+func Waits(pid int) bool {
+	call, _, ok := systemCall(pid)
+	return ok && call == unix.SYS_WAIT4
+}
+
 // systemCall reads which system call the process sleeps in, -1 for none, and
 // its first argument. It needs the right to trace the process (proc(5),
 // /proc/PID/syscall).

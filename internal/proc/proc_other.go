@@ -25,6 +25,7 @@ func Now() uint64                      { return 0 }
 func AwaitsInput(int, string) bool     { return false }
 func Stdin(int) string                 { return "" }
 func AwaitsChild(int) bool             { return true }
+func Waits(int) bool                   { return false }
 
 // Cursor has nothing to tell here.
 type Cursor struct{}

@@ -43,7 +43,11 @@ func (s suite) checkPrivate(t *testing.T, dir string) (files int) {
 			assert.Equal(t, want, info.Mode().String(), name)
 		} else {
 			files++
-			assert.Equal(t, "-rw-------", info.Mode().String(), name)
+			want := "-rw-------"
+			if strings.Contains(name, "/out/") && transport.UserOf(s.transport) != nil {
+				want = "-rw-rw-rw-" // Nobody else can enter its directory.
+			}
+			assert.Equal(t, want, info.Mode().String(), name)
 		}
 		if parts := strings.Split(name, string(filepath.Separator)); len(parts) == 2 || len(parts) == 3 && entry.IsDir() {
 			assert.Regexp(t, unguessable, entry.Name(), "a name that can be guessed")
