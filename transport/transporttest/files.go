@@ -44,8 +44,8 @@ func (s suite) checkPrivate(t *testing.T, dir string) (files int) {
 		} else {
 			files++
 			want := "-rw-------"
-			if strings.Contains(name, "/out/") && transport.UserOf(s.transport) != nil {
-				want = "-rw-rw-rw-" // Nobody else can enter its directory.
+			if (strings.Contains(name, "/out/") || strings.Contains(name, "/oneshot-")) && transport.UserOf(s.transport) != nil {
+				want = "-rw-rw-rw-" // A capture: nobody else can enter its directory.
 			}
 			assert.Equal(t, want, info.Mode().String(), name)
 		}
