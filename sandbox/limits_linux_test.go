@@ -80,6 +80,9 @@ func TestWhereThereIsNoCgroupNothingRuns(t *testing.T) {
 func TestAShellThatCannotForkGoesOn(t *testing.T) {
 	t.Parallel()
 	workspace, policy := asAnother(t)
+	const alone = 12399 // A user of its own: others' processes would count.
+	policy.RunAs = &sandbox.Credential{UID: alone, GID: alone}
+	require.NoError(t, os.Chown(workspace, alone, alone))
 	policy.Limits.NProc = 16
 	sh := start(t, workspace, policy)
 	says(t, sh, "x=1")
