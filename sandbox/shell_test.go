@@ -154,14 +154,14 @@ func (f whenWritten) Write(p []byte) (int, error) {
 func TestAStopFindsWhatHasNoEnvironmentAndNoSession(t *testing.T) {
 	workspace, policy := usual(t)
 	sh := start(t, workspace, policy)
-	const lost = "(exec env -i /usr/bin/setsid /bin/sh -c 'exec /bin/sleep %s' >/dev/null 2>&1 &); until [[ $(cat /proc/[0-9]*/cmdline | tr '\\0' ' ') == *'sleep %s'* ]]; do :; done; "
-	res, err := sh.Run(testenv.Context(t), fmt.Sprintf(lost, "4321", "4321"))
+	const lost = "(exec env -i /usr/bin/setsid /bin/sleep %d >/dev/null 2>&1 &); until [[ $(grep -lx sleep /proc/[0-9]*/comm 2>/dev/null | wc -l) == %d ]]; do :; done; "
+	res, err := sh.Run(testenv.Context(t), fmt.Sprintf(lost, 4321, 1))
 	require.NoError(t, err)
 	require.Len(t, res.Receipt.Leftover, 1)
 	assert.Contains(t, res.Receipt.Leftover[0].Command, "sleep 4321")
 
 	ctx, cancel := context.WithCancel(testenv.Context(t))
-	_, err = sh.Do(ctx, command.Request{Script: fmt.Sprintf(lost, "4322", "4322") + "echo ready; sleep 100", Stdout: whenWritten(cancel)})
+	_, err = sh.Do(ctx, command.Request{Script: fmt.Sprintf(lost, 4322, 2) + "echo ready; sleep 100", Stdout: whenWritten(cancel)})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, "4321", says(t, sh, "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -o 'sleep [0-9]*' | cut -d' ' -f2"), "the job of the command before is spared")
 }
