@@ -76,9 +76,11 @@ var goesOn = []struct {
 	{script: `set -m; sleep 50 & echo >ready; wait; touch X`},
 	{script: `bash -c 'set -m; echo >ready; sleep 50; touch X'; touch X`},
 	{script: `bash -mc 'echo >ready; sleep 50; touch X'; touch X`},
+	{script: `set -m; echo >ready; while :; do /bin/true; (($? == 147)) && : >X; done`}, // 147: it was stopped.
 
 	// A shell that stopped itself must not be woken to be stopped.
 	{script: `echo >ready; kill -STOP $$; touch X; sleep 5; :`},
+	{script: `echo >ready; for ((i = RANDOM % 4000; i > 0; i--)); do :; done; kill -STOP $$; touch X; sleep 5; :`},
 	{script: `( (echo >ready; kill -STOP $BASHPID; : >X; sleep 1); : ); :`},
 
 	// Traps that no text shows.
