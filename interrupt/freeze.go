@@ -62,16 +62,15 @@ func (s *stopping) thaw() {
 // Background jobs are left alone. A shell that stood still before stays so.
 func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(proc.Stat) bool) (awaited []proc.Stat) {
 	if proc.State(shell) == 'T' {
-		awaited, _ = s.pauseChildren(shell, counts)
+		awaited, _ = s.pauseChildren(shell, counts, true)
 		return awaited
 	}
 	childless, elsewhere, began := 0, 0, proc.Ran(shell)
 	for {
 		// The children first: the shell does not get past one that stands still,
 		// unless it has job control (set -m), by which it goes on after one.
-		jobs := controlsJobs(shell, counts)
-		if !jobs {
-			early, _ := s.pauseChildren(shell, counts)
+		if !controlsJobs(shell, counts) {
+			early, _ := s.pauseChildren(shell, counts, false)
 			if awaited = append(awaited, early...); len(awaited) > 0 {
 				s.settle(shell, computes)
 			}
@@ -81,7 +80,10 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 		if !s.awaitStop(shell) {
 			return awaited // It has ended, or hangs in the kernel.
 		}
-		late, ended := s.pauseChildren(shell, counts)
+		// Who stood still when our signal came, also since a moment ago, has not got
+		// it yet, or stands in its kill -STOP $$.
+		stood := proc.ReadSignals(shell.PID).Awaits(syscall.SIGSTOP) || proc.Kills(shell.PID)
+		late, ended := s.pauseChildren(shell, counts, true)
 		awaited = append(awaited, late...)
 		waits := proc.AwaitsChild(shell.PID)
 		switch {
@@ -93,10 +95,11 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 		if elsewhere++; waits || !asleep {
 			elsewhere = 0 // Else it sleeps in something that is no wait: the open of a fifo.
 		}
-		if len(awaited) > 0 && waits || childless == alone || elsewhere == alone || proc.Ran(shell)-began > computes || s.late() {
+		if stood || len(awaited) > 0 && waits || childless == alone || elsewhere == alone || proc.Ran(shell)-began > computes || s.late() {
 			return awaited
 		}
-		if jobs {
+		// Asked once more: there may have been no job yet when the round began.
+		if controlsJobs(shell, counts) {
 			s.unpause(awaited)
 			awaited = nil
 		}
@@ -105,12 +108,23 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 	}
 }
 
-// controlsJobs reports whether a shell has children in process groups of their own.
+// controlsJobs reports whether a shell has children that may be jobs.
 func controlsJobs(shell proc.ID, counts func(proc.Stat) bool) bool {
-	st, err := proc.Read(shell.PID)
-	return err == nil && slices.ContainsFunc(proc.Children(shell.PID), func(kid proc.Stat) bool {
-		return counts(kid) && kid.PGRP != st.PGRP && !kid.Zombie()
+	return slices.ContainsFunc(proc.Children(shell.PID), func(kid proc.Stat) bool {
+		return counts(kid) && isJob(shell, kid.ID())
 	})
+}
+
+// isJob reports whether a child has a process group of its own, or may be about to
+// have one: a fork that has grown has it by then (bash 5.2, jobs.c, make_child), but
+// where the shell has no handler for SIGINT nobody sees one grow.
+func isJob(shell, kid proc.ID) bool {
+	parent, errParent := proc.Read(shell.PID)
+	st, err := proc.Read(kid.PID)
+	if errParent != nil || err != nil || st.ID() != kid || st.Zombie() {
+		return false
+	}
+	return st.PGRP != parent.PGRP || !st.Execed && !proc.ReadSignals(shell.PID).Handles(syscall.SIGINT)
 }
 
 // unpause lets processes go on that were paused, as if nothing had been.
@@ -136,9 +150,9 @@ func (s *stopping) settle(shell proc.ID, enough time.Duration) {
 // awaitStop waits until a process that was sent SIGSTOP stands still.
 func (s *stopping) awaitStop(id proc.ID) bool { return proc.AwaitStop(id, time.Until(s.limit)) }
 
-// pauseChildren stops the children that a shell waits for. It reports whether
-// there was one that had ended.
-func (s *stopping) pauseChildren(shell proc.ID, counts func(proc.Stat) bool) (awaited []proc.Stat, ended bool) {
+// pauseChildren stops the children that a shell waits for, its jobs only when it
+// stands still itself. It reports whether there was a child that had ended.
+func (s *stopping) pauseChildren(shell proc.ID, counts func(proc.Stat) bool, stands bool) (awaited []proc.Stat, ended bool) {
 	program := proc.Command(shell.PID)
 	for _, kid := range proc.Children(shell.PID) {
 		if !counts(kid) || slices.Contains(s.paused, kid.ID()) {
@@ -152,6 +166,7 @@ func (s *stopping) pauseChildren(shell proc.ID, counts func(proc.Stat) bool) (aw
 		case kid.Zombie():
 			ended = true
 		case !s.tried && s.background(kid):
+		case !stands && isJob(shell, kid.ID()): // Asked once more: now it has grown.
 		case s.pause(kid):
 			awaited = append(awaited, kid)
 		default:

@@ -328,6 +328,13 @@ func Waits(pid int) bool {
 	return ok && call == unix.SYS_WAIT4
 }
 
+// Kills reports whether the process is about to return from a kill(2) of its own. It
+// errs on the side of no.
+func Kills(pid int) bool {
+	call, _, ok := systemCall(pid)
+	return ok && call == unix.SYS_KILL
+}
+
 // systemCall reads which system call the process sleeps in, -1 for none, and
 // its first argument. It needs the right to trace the process (proc(5),
 // /proc/PID/syscall).

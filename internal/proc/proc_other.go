@@ -26,6 +26,7 @@ func AwaitsInput(int, string) bool     { return false }
 func Stdin(int) string                 { return "" }
 func AwaitsChild(int) bool             { return true }
 func Waits(int) bool                   { return false }
+func Kills(int) bool                   { return false }
 
 // Cursor has nothing to tell here.
 type Cursor struct{}
