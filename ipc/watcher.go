@@ -3,6 +3,7 @@ package ipc
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,14 +18,14 @@ import (
 type Watcher struct {
 	mu      sync.Mutex
 	notify  *fsnotify.Watcher
-	done    chan struct{} // closed when the goroutine of notify has ended
-	watches map[string]*Watch
+	done    chan struct{}       // closed when the goroutine of notify has ended
+	watches map[string][]*Watch // by directory
 }
 
 // Shared is the watcher of this process.
 var Shared Watcher
 
-// Watch is the subscription of one session. Close it.
+// Watch is a subscription to one directory, which may have others. Close it.
 type Watch struct {
 	// C has a token when something happened since the last receive. A wake-up
 	// promises nothing: read the record.
@@ -56,18 +57,18 @@ func (w *Watcher) add(watch *Watch) error {
 		if err != nil {
 			return fmt.Errorf("ipc: no file events: %w", err)
 		}
-		w.notify, w.done, w.watches = n, make(chan struct{}), make(map[string]*Watch)
+		w.notify, w.done, w.watches = n, make(chan struct{}), make(map[string][]*Watch)
 		go w.route(n, w.done)
 	}
 	if err := w.notify.Add(watch.dir); err != nil {
 		w.closeIfIdle()
 		return fmt.Errorf("ipc: no file events for %q: %w", watch.dir, err)
 	}
-	w.watches[watch.dir] = watch
+	w.watches[watch.dir] = append(w.watches[watch.dir], watch)
 	return nil
 }
 
-// route sends each event to the session whose directory it is about. After an
+// route sends each event to those who watch the directory that it is about. After an
 // overflow, or an error that may hide events, everybody looks.
 func (w *Watcher) route(n *fsnotify.Watcher, done chan struct{}) {
 	defer close(done)
@@ -78,33 +79,32 @@ func (w *Watcher) route(n *fsnotify.Watcher, done chan struct{}) {
 				return
 			}
 			w.mu.Lock()
-			watch := w.watches[filepath.Dir(event.Name)]
-			if watch == nil {
-				watch = w.watches[event.Name] // The directory itself went away.
+			watches := w.watches[filepath.Dir(event.Name)]
+			if watches == nil {
+				watches = w.watches[event.Name] // The directory itself went away.
 			}
+			wake(watches)
 			w.mu.Unlock()
-			watch.wake()
 		case err, ok := <-n.Errors:
 			if !ok {
 				return
 			}
 			_ = err // Whatever it was, looking at the records is the answer.
 			w.mu.Lock()
-			for _, watch := range w.watches {
-				watch.wake()
+			for _, watches := range w.watches {
+				wake(watches)
 			}
 			w.mu.Unlock()
 		}
 	}
 }
 
-func (watch *Watch) wake() {
-	if watch == nil {
-		return
-	}
-	select {
-	case watch.C <- struct{}{}:
-	default: // A token is there already.
+func wake(watches []*Watch) {
+	for _, watch := range watches {
+		select {
+		case watch.C <- struct{}{}:
+		default: // A token is there already.
+		}
 	}
 }
 
@@ -113,10 +113,15 @@ func (watch *Watch) wake() {
 func (watch *Watch) Close() {
 	w := watch.w
 	w.mu.Lock()
-	if w.watches[watch.dir] == watch {
-		delete(w.watches, watch.dir)
-		// The directory may be gone already, and its watch with it.
-		_ = w.notify.Remove(watch.dir)
+	others := w.watches[watch.dir]
+	if i := slices.Index(others, watch); i >= 0 {
+		if others = slices.Delete(others, i, i+1); len(others) > 0 {
+			w.watches[watch.dir] = others
+		} else {
+			delete(w.watches, watch.dir)
+			// The directory may be gone already, and its watch with it.
+			_ = w.notify.Remove(watch.dir)
+		}
 	}
 	done := w.closeIfIdle()
 	w.mu.Unlock()
