@@ -15,6 +15,7 @@ import (
 const (
 	SessionVar = "LIMPET_SESSION" // one value per shell or runner
 	CommandVar = "LIMPET_COMMAND" // one value per one-shot command
+	JobVar     = "LIMPET_JOB"     // one value per background job
 )
 
 // What the name of a secret looks like. A command does not get it unless it is
@@ -94,7 +95,7 @@ func matches(patterns []string, name string) bool {
 
 func runsCode(name string) bool {
 	switch name {
-	case "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", SessionVar, CommandVar:
+	case "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", SessionVar, CommandVar, JobVar:
 		return true
 	}
 	return strings.HasPrefix(name, "BASH_FUNC_")

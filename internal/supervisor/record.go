@@ -1,0 +1,154 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/limpet-sh/limpet/internal/proc"
+)
+
+// What is in the directory of a job, besides what whoever started it puts there.
+const (
+	LogDir      = "log"          // a rolling log
+	BeatFile    = "beat"         // is written to when there is something new
+	StdinFile   = "stdin"        // a fifo: what is written to it, the job reads
+	ControlFile = "control"      // a fifo: what the supervisor is told
+	processFile = "process.json" // a Process
+	exitFile    = "exit.json"    // an Exit
+	saidFile    = "supervisor"   // what the supervisor itself said, if it came to that
+)
+
+const fileMode = 0o600
+
+// Process says which processes a job is. It is written when the job has started.
+type Process struct {
+	Supervisor proc.ID   `json:"supervisor"`
+	Job        proc.ID   `json:"job"`
+	Boot       string    `json:"boot"`
+	Namespace  string    `json:"pid_namespace"` // in which the pids mean something
+	Started    time.Time `json:"started"`
+}
+
+// Why a job was stopped, in [Exit.Stopped].
+const (
+	ByTimeout  = "timeout"
+	ByRequest  = "stop"
+	ByProgram  = "program"  // the one that it was to live with
+	ByShutdown = "shutdown" // the supervisor was told to end
+)
+
+// Exit says how a job ended.
+type Exit struct {
+	Code    int            `json:"code"`             // 0 to 255; -1 if a signal ended it, or it is not known
+	Signal  syscall.Signal `json:"signal,omitempty"` // that ended it
+	Unknown bool           `json:"unknown,omitempty"`
+	Failed  string         `json:"failed,omitempty"`  // why it did not start
+	Stopped string         `json:"stopped,omitempty"` // why it was stopped, if it was
+	Ended   time.Time      `json:"ended"`
+	Left    bool           `json:"left,omitempty"` // something that it has started ran on
+	User    time.Duration  `json:"user_ns,omitempty"`
+	System  time.Duration  `json:"system_ns,omitempty"`
+	MaxRSS  int64          `json:"max_rss_bytes,omitempty"`
+	Output  int64          `json:"output"`         // how much had been written by then
+	Lost    int64          `json:"lost,omitempty"` // of which there was no room for so much
+}
+
+// exitOf makes an Exit of what wait4(2) says.
+func exitOf(status syscall.WaitStatus, usage syscall.Rusage) Exit {
+	exit := Exit{Code: status.ExitStatus()}
+	exit.User, exit.System, exit.MaxRSS = Usage(&usage)
+	if status.Signaled() {
+		exit.Signal = status.Signal()
+	}
+	return exit
+}
+
+// Usage is the part of a resource usage that an Exit has.
+func Usage(u *syscall.Rusage) (user, system time.Duration, maxRSS int64) {
+	return time.Duration(u.Utime.Nano()), time.Duration(u.Stime.Nano()), int64(u.Maxrss) * rssUnit
+}
+
+// ReadProcess reads the record of a job's processes. The error is fs.ErrNotExist
+// if there is none yet.
+func ReadProcess(dir string) (p Process, err error) {
+	return p, readJSON(filepath.Join(dir, processFile), &p)
+}
+
+// ReadExit reads how a job ended. The error is fs.ErrNotExist if it has not, or if
+// nobody was there to see it.
+func ReadExit(dir string) (e Exit, err error) {
+	return e, readJSON(filepath.Join(dir, exitFile), &e)
+}
+
+// WriteExit is for those who find that a job has ended and no supervisor will say
+// so.
+func WriteExit(dir string, e Exit) error { return writeJSON(filepath.Join(dir, exitFile), e) }
+
+func writeJSON(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, append(b, '\n'), fileMode, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(path)))
+}
+
+// recordMax bounds what is read: whoever owns the directory may have put anything
+// there.
+const recordMax = 1 << 20
+
+func readJSON(path string, v any) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // Read only.
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !st.Mode().IsRegular():
+		return fmt.Errorf("%s is no file: %w", path, fs.ErrInvalid)
+	case st.Size() > recordMax:
+		return fmt.Errorf("%s is larger than a record is: %w", path, fs.ErrInvalid)
+	}
+	if err := json.NewDecoder(f).Decode(v); err != nil {
+		return fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	return nil
+}
+
+// Presence is what can be told of a job's processes from here.
+type Presence struct {
+	Job, Supervisor bool   // they run
+	Elsewhere       string // why nothing can be told; "" if it can
+}
+
+// Look tells whether the processes run. A zombie does not.
+func (p Process) Look() Presence {
+	switch {
+	case p.Boot != boot():
+		return Presence{} // Whatever ran, the machine was started again since.
+	case p.Namespace != namespace():
+		return Presence{Elsewhere: "it was started in another pid namespace"}
+	}
+	return Presence{Job: runs(p.Job), Supervisor: runs(p.Supervisor)}
+}
+
+func runs(id proc.ID) bool {
+	if id.PID == 0 {
+		return false
+	}
+	st, err := proc.Read(id.PID)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return syscall.Kill(id.PID, 0) == nil // There is no more to be known here.
+	}
+	return err == nil && st.ID() == id && !st.Zombie()
+}

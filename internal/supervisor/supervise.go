@@ -1,0 +1,265 @@
+package supervisor
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/rolling"
+)
+
+// The arguments are the job's directory, for people, and the number of files. Nobody
+// else is meant: an argument that says so is no pipe.
+func init() {
+	const args = 3
+	if len(os.Args) != args || os.Args[0] != argv0 || !isPipe(orderFD) || !isPipe(replyFD) {
+		return
+	}
+	files, _ := strconv.Atoi(os.Args[2]) // None, if somebody else has named himself so.
+	closeInherited(filesFD + files)
+	if err := supervise(os.NewFile(orderFD, "order"), os.NewFile(replyFD, "reply")); err != nil {
+		fmt.Fprintln(os.Stderr, argv0+":", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func isPipe(fd int) bool {
+	var st syscall.Stat_t
+	return syscall.Fstat(fd, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFIFO
+}
+
+// closeInherited closes what the program has itself inherited: neither the supervisor
+// nor the job shall keep somebody waiting for the end of a pipe. Go opens nothing
+// that way. What is the supervisor's is not for the job.
+func closeInherited(from int) {
+	names, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return // There is no telling.
+	}
+	for _, name := range names {
+		fd, err := strconv.Atoi(name.Name())
+		if err != nil || fd < orderFD {
+			continue
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		switch {
+		case err != nil || flags&unix.FD_CLOEXEC != 0:
+		case fd >= from:
+			_ = syscall.Close(fd) // Nothing was written by it.
+		default:
+			syscall.CloseOnExec(fd)
+		}
+	}
+}
+
+// supervision is the whole of a supervisor's life: take the order, start the job,
+// copy, wait, record.
+type supervision struct {
+	order    Order
+	lifeline *bufio.Reader
+	process  Process
+	log      *rolling.Writer
+	beat     *beat
+	output   *output
+	input    *input // nil if the job cannot be written to
+	control  *drain // of a fifo
+	unheard  []byte // of it: a part of a line
+
+	mu      sync.Mutex
+	stopped string // why the job is being stopped
+
+	once  sync.Once     // of end
+	told  chan struct{} // closed when it is known how an adopted process ended
+	ended chan Exit     // how the job itself ended; has one, once
+	alone chan struct{} // closed when nothing that descends from the job is left
+}
+
+func supervise(orders, replies *os.File) error {
+	s := &supervision{lifeline: bufio.NewReader(orders), told: make(chan struct{}), ended: make(chan Exit, 1), alone: make(chan struct{})}
+	answer := func(r reply) error {
+		defer replies.Close() // It says nothing else.
+		return json.NewEncoder(replies).Encode(r)
+	}
+	// A line holds the order, so that the reader stops there.
+	line, err := s.lifeline.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &s.order)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the order: %w", err)
+	}
+	if err := s.begin(); err != nil {
+		s.fail(err)
+		return answer(replyTo(err))
+	}
+	// It does not matter whether this arrives: without an acknowledgement the job is stopped.
+	_ = answer(reply{Process: s.process})
+	go s.minder()
+	go s.control.run()
+	return s.finish()
+}
+
+// replyTo says why the job could not be started.
+func replyTo(err error) reply {
+	r := reply{Err: err.Error()}
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		if errno, ok := errors.AsType[syscall.Errno](e.Err); ok {
+			r.Err, r.Path, r.Errno = e.Op, e.Path, errno
+		}
+	}
+	return r
+}
+
+// fail records that there is no job.
+func (s *supervision) fail(err error) {
+	_ = WriteExit(s.order.Dir, Exit{Code: -1, Failed: err.Error(), Ended: time.Now()}) // The program is told, too.
+	if s.output != nil {
+		s.output.close()
+	}
+}
+
+// begin makes what the supervisor needs and starts the job.
+func (s *supervision) begin() (err error) {
+	dir := s.order.Dir
+	s.process = Process{Supervisor: selfID(), Boot: boot(), Namespace: namespace(), Started: time.Now()}
+	if s.log, err = rolling.NewWriter(filepath.Join(dir, LogDir), s.order.Keep); err != nil {
+		return err
+	}
+	if s.beat, err = newBeat(filepath.Join(dir, BeatFile)); err != nil {
+		return err
+	}
+	control, err := openOwnFIFO(filepath.Join(dir, ControlFile))
+	if err != nil {
+		return err
+	}
+	const size = 4 << 10
+	s.control = newDrain(control, size, s.hear)
+	becomeSubreaper()
+	if s.order.Path == "" {
+		return s.adopt()
+	}
+	return s.spawn()
+}
+
+func (s *supervision) record() error {
+	if err := writeJSON(filepath.Join(s.order.Dir, processFile), s.process); err != nil {
+		return fmt.Errorf("writing down who runs: %w", err)
+	}
+	return nil
+}
+
+func selfID() proc.ID {
+	id := proc.ID{PID: os.Getpid()}
+	if st, err := proc.Read(id.PID); err == nil {
+		id.Start = st.Start
+	}
+	return id
+}
+
+// minder stops the job when it is time to: nobody knows of it, the program that it was
+// to live with is gone, its time is over, or the supervisor is told to end.
+func (s *supervision) minder() {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		word, err := s.lifeline.ReadString('\n')
+		if err == nil && word == acknowledged {
+			_, _ = s.lifeline.ReadByte() // Nothing is said any more: this is the end of the program.
+			if s.order.Detached {
+				select {} // It makes no difference. The process ends with the job.
+			}
+		}
+	}()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	var timeout <-chan time.Time
+	if s.order.Timeout > 0 {
+		timeout = time.After(s.order.Timeout)
+	}
+	for {
+		select {
+		case <-gone:
+			gone = nil
+			s.stop(ByProgram)
+		case <-signals:
+			s.stop(ByShutdown)
+		case <-timeout:
+			s.stop(ByTimeout)
+		}
+	}
+}
+
+// stop ends the job, and what it has left running.
+func (s *supervision) stop(why string) {
+	s.stopping(why)
+	outcome := s.order.Ladder.Stop(s.target())
+	for _, left := range outcome.Left {
+		fmt.Fprintf(os.Stderr, "%s: %s lives on\n", argv0, left)
+	}
+}
+
+// stopping notes why the job is being stopped, if nobody has before.
+func (s *supervision) stopping(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped == "" {
+		s.stopped = why
+	}
+}
+
+func (s *supervision) target() Target {
+	return Target{Process: s.process, Mark: s.order.Mark, Over: s.alone}
+}
+
+// finish waits for the job's end, takes what it has printed by then, and records it.
+// Then it goes on for what the job has left running.
+func (s *supervision) finish() error {
+	exit := <-s.ended
+	s.output.catchUp()
+	s.listen() // Who stopped the job has said so before.
+	s.mu.Lock()
+	exit.Stopped = s.stopped
+	s.mu.Unlock()
+	exit.Ended = time.Now()
+	exit.Output, exit.Lost = s.output.written()
+	if s.input != nil {
+		s.input.close()
+	}
+	err := s.recordExit(exit)
+	s.beat.now()
+	<-s.alone
+	if !reapsAll {
+		<-s.output.over
+	}
+	s.output.catchUp()
+	s.output.close()
+	s.beat.now()
+	for _, name := range []string{ControlFile, StdinFile} {
+		_ = os.Remove(filepath.Join(s.order.Dir, name)) // It may not be there.
+	}
+	return err
+}
+
+// recordExit writes down how the job ended, however long the disk is full: nobody else
+// knows.
+func (s *supervision) recordExit(exit Exit) error {
+	const pause, patience = time.Second, time.Hour
+	for began := time.Now(); ; time.Sleep(pause) {
+		err := WriteExit(s.order.Dir, exit)
+		if err == nil || errors.Is(err, os.ErrNotExist) || time.Since(began) > patience {
+			return err // If the directory is gone, nobody wants to know.
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package supervisor
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/interrupt"
+)
+
+// Target is a job for an [interrupt.Ladder]: all that descends from it, or carries its
+// mark. There is no shell that must survive.
+type Target struct {
+	Process Process
+	Mark    string
+
+	// Over, if not nil, is closed when nothing of the job is left.
+	Over <-chan struct{}
+}
+
+var _ interrupt.Target = Target{}
+
+// Shell implements [interrupt.Target].
+func (t Target) Shell() proc.ID { return proc.ID{} }
+
+// SignalShell implements [interrupt.Target].
+func (t Target) SignalShell(syscall.Signal) {}
+
+// Started implements [interrupt.Target].
+func (t Target) Started(proc.Stat) bool { return true }
+
+// Traps implements [interrupt.Target].
+func (t Target) Traps() bool { return false }
+
+// Back implements [interrupt.Target].
+func (t Target) Back(wait time.Duration) (back, dead bool) {
+	if len(t.Members()) == 0 {
+		return false, true
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-t.Over:
+		return false, true
+	case <-timer.C:
+		return false, len(t.Members()) == 0
+	}
+}
+
+// Members implements [interrupt.Target].
+func (t Target) Members() []proc.Stat {
+	tree, err := proc.Snapshot()
+	if err != nil {
+		return nil
+	}
+	var members []proc.Stat
+	listed := map[proc.ID]bool{t.Process.Supervisor: true}
+	add := func(list []proc.Stat) {
+		for _, st := range list {
+			if !listed[st.ID()] {
+				listed[st.ID()] = true
+				members = append(members, st)
+			}
+		}
+	}
+	if t.Process.Job.PID != 0 {
+		if job, ok := tree.Get(t.Process.Job); ok && !job.Zombie() {
+			add([]proc.Stat{job})
+		}
+		add(tree.Session(t.Process.Job, t.Mark))
+	}
+	if t.Process.Supervisor.PID != 0 {
+		// It is their reaper: who has left all else is still below it.
+		add(tree.Descendants(t.Process.Supervisor))
+	}
+	return members
+}
