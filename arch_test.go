@@ -84,6 +84,8 @@ func TestImportsPointDownOnly(t *testing.T) {
 			reason: "a policy enters as a func, a sandbox as a wrapped Transport: a shell must not choose them"},
 		{pkg: "oneshot", never: ours("shell", "sandbox", "approval", "session", "jobs", "mcpserver"),
 			reason: "the shell is built on it, and policies enter from above"},
+		{pkg: "jobs", never: ours("shell", "oneshot", "sandbox", "approval", "session", "terminal", "mcpserver"),
+			reason: "jobs run by any transport; a shell hands its command over as a value, and policies enter from above"},
 		{pkg: "sandbox", never: ours("shell", "oneshot", "ipc", "session", "jobs", "mcpserver"),
 			reason: "it wraps a transport, and knows nothing of what runs in it; its tests may try it with a shell"},
 		{pkg: "internal", except: []string{"internal/conformance", "internal/testenv"}, never: ours("shell", "oneshot", "ipc", "transport", "sandbox", "session"),

@@ -1,0 +1,147 @@
+package jobs_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/jobs"
+)
+
+// crashingProgram starts jobs, polls and drains, until it is killed. What it knows for
+// sure it writes into the directory of the truth: which jobs have started, and whose end
+// it was told.
+func crashingProgram() {
+	dir, truth := os.Args[1], os.Args[2]
+	note := func(file, line string) {
+		f, err := os.OpenFile(filepath.Join(truth, file), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			panic(err)
+		}
+		_, _ = f.WriteString(line + "\n") // Who is killed here has not.
+		_ = f.Close()                     // As above.
+	}
+	r, err := jobs.Open(dir, &jobs.Options{MaxFinished: 1 << 20, Retain: 24 * time.Hour})
+	if err != nil {
+		panic(err)
+	}
+	for {
+		lines, code := rand.IntN(40), rand.IntN(256)
+		lifetime := jobs.Detached
+		if rand.IntN(3) == 0 {
+			lifetime = jobs.WithProgram
+		}
+		job, err := r.Start(context.Background(), jobs.Spec{
+			// Each line is in the truth after it was printed.
+			Command: fmt.Sprintf(`t=%s/$LIMPET_JOB; for ((i = 0; i < %d; i++)); do echo "line $i of %d"; echo $i >>"$t"; ((i %% 8)) || read -t 0.002 x <> <(:); done; exit %d`,
+				truth, lines, lines, code),
+			Labels:   map[string]string{"lines": strconv.Itoa(lines), "code": strconv.Itoa(code)},
+			Lifetime: lifetime, Notify: true, Watch: nil,
+		})
+		if err != nil {
+			panic(err)
+		}
+		note("started", job.ID)
+		for _, e := range r.Drain() {
+			note("told", e.Job.ID)
+		}
+		if list, _ := r.List(jobs.Filter{States: []jobs.State{jobs.Running}}); len(list) > 0 {
+			_, _ = r.Poll(list[rand.IntN(len(list))].ID, nil) // It may have ended.
+		}
+	}
+}
+
+// The program is killed at random moments, also while it recovers from the kill before,
+// on a machine that has too much to do. Then every job is compared with what it has
+// itself said of its life.
+func TestNoKillLosesAnything(t *testing.T) {
+	testenv.NeedProc(t)
+	const kills = 200
+	dir, truth := t.TempDir(), t.TempDir()
+	for range 3 {
+		load := exec.Command("bash", "-c", "while :; do :; done")
+		require.NoError(t, load.Start())
+		defer func() {
+			_ = load.Process.Kill() // It runs.
+			_ = load.Wait()         // Killed.
+		}()
+	}
+	for range kills {
+		p := play(t, "crash", dir, truth)
+		wait := time.Duration(rand.Int64N(int64(300 * time.Millisecond)))
+		select {
+		case <-time.After(wait):
+		case <-t.Context().Done():
+		}
+		p.kill()
+	}
+	r := openIn(t, dir, &jobs.Options{MaxFinished: 1 << 20, Retain: 24 * time.Hour})
+	list, err := r.List(jobs.Filter{})
+	require.NoError(t, err)
+	listed := make(map[string]bool)
+	byProgram := 0
+	for _, job := range list {
+		listed[job.ID] = true
+		job = end(t, r, job.ID)
+		if check(t, r, job, truth) {
+			byProgram++
+		}
+	}
+	started := lines(t, truth, "started")
+	for _, id := range started {
+		assert.True(t, listed[id], "%s has started", id)
+	}
+	told := make(map[string]bool)
+	for _, id := range lines(t, truth, "told") {
+		assert.False(t, told[id], "%s was told twice", id)
+		told[id] = true
+	}
+	t.Logf("%d kills, %d jobs, of which %d ended with their program, %d starts returned, %d ends told", kills, len(list), byProgram, len(started), len(told))
+	assert.Greater(t, len(started), kills/4)
+	assert.Positive(t, byProgram)
+}
+
+// check compares a job with the truth, and reports whether it ended with its program.
+func check(t *testing.T, r *jobs.Registry, job jobs.Job, truth string) (byProgram bool) {
+	t.Helper()
+	n, err := strconv.Atoi(job.Labels["lines"])
+	require.NoError(t, err)
+	var want strings.Builder
+	for i := range n {
+		fmt.Fprintf(&want, "line %d of %d\n", i, n)
+	}
+	got := output(t, r, job.ID)
+	if job.State == jobs.Exited && job.Exit.Stopped == "" {
+		assert.Equal(t, job.Labels["code"], strconv.Itoa(job.Exit.Code), job.ID)
+		assert.Equal(t, want.String(), got, job.ID)
+		return false
+	}
+	if job.State == jobs.Failed {
+		// Its start had not returned: nobody was told of it, and it has done nothing.
+		assert.NotContains(t, lines(t, truth, "started"), job.ID)
+		assert.Empty(t, got)
+		return false
+	}
+	// It was to live with its program, or its start had not returned.
+	assert.Equal(t, jobs.ByProgram, job.Exit.Stopped, "%s: %s %s", job.ID, job.State, job.Exit)
+	assert.True(t, strings.HasPrefix(want.String(), got), "%s: %q", job.ID, got)
+	return true
+}
+
+func lines(t *testing.T, dir, file string) []string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, file))
+	require.NoError(t, err)
+	return strings.Fields(string(b))
+}

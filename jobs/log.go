@@ -1,0 +1,308 @@
+package jobs
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+
+	"github.com/limpet-sh/limpet/internal/rolling"
+)
+
+// LogOptions say which part of a job's output is meant. The zero value means the last
+// 100 lines. Only one of Offset with Bytes, Line, Head and Tail can be used.
+type LogOptions struct {
+	// Offset and Bytes: so many bytes from that offset on; a negative offset counts from the
+	// end. Without Bytes, 32 KiB.
+	Offset *int64
+	Bytes  int
+
+	// Line is the number of the first line, from 1; Lines says how many. Without
+	// Lines, 100.
+	Line  int64
+	Lines int
+
+	// Head and Tail: so many of the first lines that are kept, or of the last ones.
+	Head, Tail int
+
+	// Plain takes escape sequences out.
+	Plain bool
+}
+
+// The defaults of [LogOptions].
+const (
+	DefaultLogLines = 100
+	DefaultLogBytes = 32 << 10
+)
+
+// Log is a part of a job's output.
+type Log struct {
+	Job Job `json:"job"`
+
+	// Text begins at Offset, in line Line, from 1; Next is the offset behind it. With
+	// Plain, there are fewer bytes than between the two.
+	Text   string `json:"text"`
+	Offset int64  `json:"offset"`
+	Next   int64  `json:"next"`
+	Line   int64  `json:"line"`
+
+	// Dropped is how many bytes of what was asked for are not kept any more.
+	Dropped int64 `json:"dropped,omitempty"`
+}
+
+// Log returns a part of what a job has printed. A finished job whose log was read to
+// the end is not told as completed any more.
+func (r *Registry) Log(id string, opts LogOptions) (Log, error) {
+	const op = "log"
+	j, f, err := r.open(op, id)
+	if err != nil {
+		return Log{}, err
+	}
+	part, err := f.part(opts)
+	if err != nil {
+		return Log{}, &Error{Op: op, ID: id, Err: err}
+	}
+	log := Log{Job: r.present(j, &f), Offset: part.at, Next: part.at + int64(len(part.b)), Line: part.line, Dropped: part.dropped}
+	if log.Text = string(part.b); opts.Plain {
+		log.Text = string(plain(part.b))
+	}
+	if log.Next == f.log.End {
+		r.saw(j, log.Job)
+	}
+	return log, nil
+}
+
+// part is some of a job's output.
+type part struct {
+	b       []byte
+	at      int64 // the offset of the first byte
+	line    int64 // its line, from 1
+	dropped int64
+}
+
+func (p part) lines(stripped bool) []string {
+	if stripped {
+		p.b = plain(p.b)
+	}
+	return splitLines(p.b)
+}
+
+func (f *files) part(o LogOptions) (part, error) {
+	ways := 0
+	for _, used := range []bool{o.Offset != nil || o.Bytes != 0, o.Line != 0 || o.Lines != 0, o.Head != 0, o.Tail != 0} {
+		if used {
+			ways++
+		}
+	}
+	switch {
+	case ways > 1:
+		return part{}, fmt.Errorf("bytes, lines, head and tail are different ways to say what is wanted: use one")
+	case o.Bytes < 0 || o.Lines < 0 || o.Line < 0 || o.Head < 0 || o.Tail < 0:
+		return part{}, errNoLines
+	case o.Offset != nil || o.Bytes > 0:
+		return f.bytes(o)
+	case o.Line > 0 || o.Lines > 0:
+		setDefault(&o.Lines, DefaultLogLines)
+		return f.fromLine(max(o.Line, 1), o.Lines)
+	case o.Head > 0:
+		return f.fromLine(f.log.FirstLine+1, o.Head)
+	}
+	setDefault(&o.Tail, DefaultLogLines)
+	return f.tail(o.Tail)
+}
+
+func (f *files) bytes(o LogOptions) (part, error) {
+	setDefault(&o.Bytes, DefaultLogBytes)
+	var off int64
+	if o.Offset != nil {
+		if off = *o.Offset; off < 0 {
+			off = max(f.log.End+off, f.log.First)
+		}
+	}
+	b, at, err := f.log.Read(off, o.Bytes)
+	if err != nil {
+		return part{}, err
+	}
+	state, _ := f.state()
+	b, at = f.whole(b, at, off, state.Finished(), o.Plain)
+	line, err := f.lineOf(at)
+	return part{b: b, at: at, line: line, dropped: max(at-off, 0)}, err
+}
+
+// lineOf is the number of the line that the offset is in.
+func (f *files) lineOf(off int64) (int64, error) {
+	line := f.log.FirstLine + 1
+	for b, at := range blocks(f.log, f.log.First) {
+		b = b[:min(int64(len(b)), max(off-at, 0))]
+		line += int64(bytes.Count(b, []byte{'\n'}))
+		if at+int64(len(b)) >= off {
+			break
+		}
+	}
+	return line, nil
+}
+
+// fromLine returns lines from that number on.
+func (f *files) fromLine(number int64, count int) (part, error) {
+	p := part{at: f.log.First, line: f.log.FirstLine + 1}
+	if number < p.line {
+		p.dropped = f.log.First // At least some of it.
+		number = p.line
+	}
+	for b, at := range blocks(f.log, f.log.First) {
+		if at != p.at+int64(len(p.b)) { // Some was lost between.
+			p.b, p.at = nil, at
+		}
+		for len(b) > 0 && count > 0 {
+			line, rest := cutLine(b)
+			whole := line[len(line)-1] == '\n'
+			if p.line+int64(bytes.Count(p.b, []byte{'\n'})) < number {
+				p.at += int64(len(line))
+				if whole {
+					p.line++
+				}
+			} else {
+				p.b = append(p.b, line...)
+				if whole {
+					count--
+				}
+			}
+			b = rest
+		}
+		if count == 0 {
+			break
+		}
+	}
+	return f.trimmed(p), nil
+}
+
+// cutLine returns the first line of b with its end, and the rest.
+func cutLine(b []byte) (line, rest []byte) {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return b[:i+1], b[i+1:]
+	}
+	return b, nil
+}
+
+// trimmed leaves out a rune that is cut short.
+func (f *files) trimmed(p part) part {
+	if p.at == f.log.First && p.at > 0 {
+		n := brokenStart(p.b)
+		p.b, p.at = p.b[n:], p.at+int64(n)
+	}
+	if state, _ := f.state(); !state.Finished() {
+		p.b = p.b[:wholeRunes(p.b)]
+	}
+	return p
+}
+
+// tail returns the last lines.
+func (f *files) tail(count int) (part, error) {
+	const step = 8 << 10
+	for size := int64(step); ; size *= 4 {
+		from := max(f.log.End-size, f.log.First)
+		b, at, err := f.log.Read(from, int(f.log.End-from))
+		if err != nil {
+			return part{}, err
+		}
+		start, found := lastLines(b, count)
+		if !found && from > f.log.First && at == from {
+			continue
+		}
+		p := part{b: b[start:], at: at + int64(start)}
+		if !found {
+			p.dropped = p.at
+		}
+		p = f.trimmed(p)
+		p.line, err = f.lineOf(p.at)
+		return p, err
+	}
+}
+
+// lastLines returns where the last lines of b begin, and whether there are as many.
+func lastLines(b []byte, count int) (start int, found bool) {
+	end := len(b)
+	if end > 0 && b[end-1] == '\n' {
+		end--
+	}
+	for range count {
+		i := bytes.LastIndexByte(b[:end], '\n')
+		if i < 0 {
+			return 0, false
+		}
+		end = i
+	}
+	return end + 1, true
+}
+
+// blocks reads a log from an offset on, a piece at a time.
+func blocks(log rolling.View, from int64) func(yield func(b []byte, at int64) bool) {
+	const size = 64 << 10
+	return func(yield func(b []byte, at int64) bool) {
+		for from < log.End {
+			b, at, err := log.Read(from, size)
+			if err != nil || len(b) == 0 || !yield(b, at) {
+				return
+			}
+			from = at + int64(len(b))
+		}
+	}
+}
+
+// Match is a line that was found.
+type Match struct {
+	Number int64  `json:"number"` // from 1
+	Offset int64  `json:"offset"` // of its first byte
+	Text   string `json:"text"`   // without its end, and without escape sequences
+}
+
+// SearchOptions say what a Search returns.
+type SearchOptions struct {
+	// From is the offset to begin at.
+	From int64
+
+	// Max bounds the matches. 0 means 100.
+	Max int
+}
+
+// Found is what a Search has found.
+type Found struct {
+	Job     Job     `json:"job"`
+	Matches []Match `json:"matches"`
+	More    bool    `json:"more,omitempty"`    // there are more than Max
+	Dropped int64   `json:"dropped,omitempty"` // so many bytes before it were not searched, as they are not kept
+}
+
+// Search returns the lines of a job's output that match a regular expression (RE2).
+func (r *Registry) Search(id, pattern string, o SearchOptions) (Found, error) {
+	const op = "search"
+	j, f, err := r.open(op, id)
+	if err != nil {
+		return Found{}, err
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return Found{}, &Error{Op: op, ID: id, Err: fmt.Errorf("pattern %q: %w", pattern, err)}
+	}
+	setDefault(&o.Max, DefaultLogLines)
+	found := Found{Job: r.present(j, &f), Matches: []Match{}, Dropped: max(f.log.First-o.From, 0)}
+	s := scanner{at: max(o.From, f.log.First)}
+	if s.line, err = f.lineOf(s.at); err != nil {
+		return Found{}, &Error{Op: op, ID: id, Err: err}
+	}
+	err = s.scan(f.log, true, func(m Match) bool {
+		text, ok := find(re, m.Text)
+		if !ok {
+			return true
+		}
+		if found.More = len(found.Matches) == o.Max; found.More {
+			return false
+		}
+		m.Text = text
+		found.Matches = append(found.Matches, m)
+		return true
+	})
+	if err != nil {
+		return Found{}, &Error{Op: op, ID: id, Err: err}
+	}
+	return found, nil
+}

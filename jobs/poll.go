@@ -1,0 +1,120 @@
+package jobs
+
+import (
+	"bytes"
+	"errors"
+)
+
+// PollOptions say what a Poll returns. A nil *PollOptions is fine.
+type PollOptions struct {
+	// Lines is how many of the last lines come with it. 0 means 10, negative none.
+	Lines int
+
+	// Bytes bounds New. The rest comes with the next Poll. 0 means 32 KiB.
+	Bytes int
+
+	// Plain takes escape sequences out.
+	Plain bool
+
+	// Since, if not nil, is the offset from which on New is new. Nothing is remembered
+	// then.
+	Since *int64
+}
+
+// The defaults of [PollOptions].
+const (
+	DefaultPollLines = 10
+	DefaultPollBytes = 32 << 10
+)
+
+// Polled is how a job is, and what it has printed since the last look.
+type Polled struct {
+	Job Job `json:"job"`
+
+	// New is what was printed since the last Poll of the registry, whole UTF-8 as far
+	// as the job prints UTF-8. It begins at Offset. Dropped bytes before it were
+	// never told: they came faster than they were polled. More are still to come.
+	New     string `json:"new"`
+	Offset  int64  `json:"offset"`
+	Dropped int64  `json:"dropped,omitempty"`
+	More    int64  `json:"more,omitempty"`
+
+	// Last are the last lines, new or not.
+	Last []string `json:"last"`
+}
+
+// Poll returns how a job is, without waiting. What is new is new since the last Poll
+// by the owner of the registry, also one before a crash; who only reads has a count of
+// its own, from the beginning on. A finished job that was polled is not told as
+// completed any more.
+func (r *Registry) Poll(id string, opts *PollOptions) (Polled, error) {
+	const op = "poll"
+	var o PollOptions
+	if opts != nil {
+		o = *opts
+	}
+	if o.Lines == 0 {
+		o.Lines = DefaultPollLines
+	}
+	setDefault(&o.Bytes, DefaultPollBytes)
+	j, f, err := r.open(op, id)
+	if err != nil {
+		return Polled{}, err
+	}
+	p := Polled{Job: r.present(j, &f)}
+	before := j.remembered().Polled
+	if o.Since != nil {
+		before = max(*o.Since, 0)
+	}
+	b, at, err := f.log.Read(before, o.Bytes)
+	if err != nil {
+		return Polled{}, &Error{Op: op, ID: id, Err: err}
+	}
+	b, at = f.whole(b, at, before, p.Job.State.Finished(), o.Plain)
+	end := at + int64(len(b))
+	p.Offset, p.Dropped, p.More = at, max(at-before, 0), f.log.End-end
+	if o.Plain {
+		b = plain(b)
+	}
+	p.New = string(b)
+	if o.Lines > 0 {
+		log, err := f.tail(o.Lines)
+		if err != nil {
+			return Polled{}, &Error{Op: op, ID: id, Err: err}
+		}
+		p.Last = log.lines(o.Plain)
+	}
+	if o.Since == nil {
+		r.remember(j, func(m *memo) { m.Polled = max(m.Polled, end) })
+	}
+	r.saw(j, p.Job)
+	return p, nil
+}
+
+// whole cuts off what is not whole: at the start the rest of a rune whose beginning was
+// dropped, at the end a rune, or an escape sequence, of which more is to come.
+func (f *files) whole(b []byte, at, asked int64, finished, escapes bool) ([]byte, int64) {
+	if at > asked {
+		n := brokenStart(b)
+		b, at = b[n:], at+int64(n)
+	}
+	if finished && at+int64(len(b)) == f.log.End {
+		return b, at
+	}
+	end := wholeRunes(b)
+	if escapes {
+		end = wholeEscapes(b[:end])
+	}
+	return b[:end], at
+}
+
+var errNoLines = errors.New("wants a number of lines, or of bytes, above zero")
+
+// splitLines splits text into lines, without their ends. The last one may have none.
+func splitLines(b []byte) []string {
+	var lines []string
+	for line := range bytes.Lines(b) {
+		lines = append(lines, string(bytes.TrimRight(line, "\r\n")))
+	}
+	return lines
+}

@@ -1,0 +1,309 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	dirMode  = 0o700
+	fileMode = 0o600
+)
+
+// What is in the directory of a registry, besides the jobs.
+const (
+	lockFile  = "lock"
+	jobPrefix = "job-" // of a job's directory, which has its ID for a name
+)
+
+// Registry is a directory of jobs. Its methods are safe for concurrent use. Close it.
+type Registry struct {
+	dir  string
+	opts Options
+	lock *flock.Flock // nil if it is only read
+
+	mu      sync.Mutex
+	jobs    map[string]*job // of the owner: all of them
+	closed  bool
+	closing chan struct{}
+	starts  sync.WaitGroup // that are under way; Close gives them up
+	work    sync.WaitGroup // goroutines; they end at closing
+	life    context.Context
+	giveUp  context.CancelCauseFunc // ends life
+
+	queue   *queue
+	breaker breaker // mu guards it
+	retire  *retirement
+}
+
+// Open opens the registry in dir, which it makes if it is not there. One program at
+// a time owns a registry: for others the error is [ErrOwned], unless
+// Options.ReadOnly. An empty dir means [DefaultDir].
+//
+// The owner finds the jobs of the programs before it as they are, with their output,
+// their exit codes and their watch patterns. Those that were to end with their program
+// have.
+func Open(dir string, opts *Options) (*Registry, error) {
+	r := &Registry{opts: opts.withDefaults(), jobs: make(map[string]*job), closing: make(chan struct{})}
+	r.breaker.limits = r.opts.Watch
+	r.life, r.giveUp = context.WithCancelCause(context.Background())
+	fail := func(err error, remedy string) (*Registry, error) {
+		return nil, &Error{Op: "open " + dir, Err: err, Remedy: remedy}
+	}
+	if dir == "" {
+		dir = DefaultDir()
+	}
+	var err error
+	if r.dir, err = filepath.Abs(dir); err != nil {
+		return fail(err, "")
+	}
+	if r.opts.Dir, err = filepath.Abs(r.opts.Dir); err != nil {
+		return fail(err, "")
+	}
+	if r.opts.ReadOnly {
+		if st, err := os.Stat(r.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fail(err, "")
+		} else if err == nil && !st.IsDir() {
+			return fail(errNoDir, "")
+		}
+		return r, nil
+	}
+	if err := os.MkdirAll(r.dir, dirMode); err != nil {
+		return fail(err, "name a directory that can be made and written to")
+	}
+	if err := r.own(); err != nil {
+		return fail(err, "ask that one, or look at the jobs with Options.ReadOnly")
+	}
+	r.queue, r.retire = newQueue(r), newRetirement(r)
+	if err := r.recover(); err != nil {
+		_ = r.lock.Unlock() // Nothing was done under it.
+		return fail(err, "")
+	}
+	r.queue.start()
+	r.retire.start()
+	return r, nil
+}
+
+var errNoDir = errors.New("it is no directory")
+
+// DefaultDir is where the jobs of a user are: $XDG_STATE_HOME/limpet/jobs, or
+// ~/.local/state/limpet/jobs (XDG base directory specification).
+func DefaultDir() string {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // Relative ones are to be ignored.
+		home, err := os.UserHomeDir()
+		if err != nil {
+			home = os.TempDir()
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "limpet", "jobs")
+}
+
+// own takes the lock, which is free as soon as its program is gone, and says whose it
+// is now.
+func (r *Registry) own() error {
+	path := filepath.Join(r.dir, lockFile)
+	r.lock = flock.New(path, flock.SetPermissions(fileMode))
+	ok, err := r.lock.TryLock()
+	if err != nil {
+		return err
+	}
+	if !ok {
+		b, _ := os.ReadFile(path) // Then it is not known who.
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+		return &OwnedError{PID: pid}
+	}
+	// It is for people: the lock itself is what counts.
+	_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), fileMode)
+	return nil
+}
+
+// recover finds the jobs of earlier programs. It can be done again after a crash in the
+// middle of it: nothing is changed that is not so.
+func (r *Registry) recover() error {
+	ids, err := r.listed()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		dir := filepath.Join(r.dir, id)
+		spec, err := readSpec(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			_ = os.RemoveAll(dir) // It was being made: nothing was started yet.
+			continue
+		}
+		if err != nil {
+			r.opts.Logger.Warn("limpet: a job cannot be read, and is left alone", "dir", dir, "err", err)
+			continue
+		}
+		j := r.newJob(spec)
+		j.readMemo()
+		r.jobs[id] = j
+		r.look(j)
+	}
+	return nil
+}
+
+// listed returns the names of the jobs' directories.
+func (r *Registry) listed() ([]string, error) {
+	entries, err := os.ReadDir(r.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var ids []string
+	for _, entry := range entries {
+		if entry.IsDir() && validID(entry.Name()) {
+			ids = append(ids, entry.Name())
+		}
+	}
+	return ids, err
+}
+
+// Dir is the registry's directory.
+func (r *Registry) Dir() string { return r.dir }
+
+var errClosed = fmt.Errorf("the registry is %w", ErrClosed)
+
+// refusal returns why nothing can be asked now, or nil.
+func (r *Registry) refusal() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return errClosed
+	}
+	return nil
+}
+
+// mine returns why this program may not change anything, or nil.
+func (r *Registry) mine(op, id string) error {
+	if err := r.refusal(); err != nil {
+		return &Error{Op: op, ID: id, Err: err}
+	}
+	if r.opts.ReadOnly {
+		return &Error{Op: op, ID: id, Err: fmt.Errorf("%w: the registry is only read", ErrNotPossible), Remedy: "have its owner do it, or open it without Options.ReadOnly"}
+	}
+	return nil
+}
+
+// find returns the job with the ID.
+func (r *Registry) find(op, id string) (*job, error) {
+	if err := r.refusal(); err != nil {
+		return nil, &Error{Op: op, ID: id, Err: err}
+	}
+	if !r.opts.ReadOnly {
+		r.mu.Lock()
+		j := r.jobs[id]
+		r.mu.Unlock()
+		if j != nil {
+			return j, nil
+		}
+	} else if validID(id) {
+		spec, err := readSpec(filepath.Join(r.dir, id))
+		if err == nil {
+			return r.reading(spec), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, &Error{Op: op, ID: id, Err: err}
+		}
+	}
+	return nil, &Error{Op: op, ID: id, Err: ErrNotFound, Remedy: "List has those that there are"}
+}
+
+// reading is a job of another program's. It is kept for what the next Poll starts from.
+func (r *Registry) reading(spec stored) *job {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j := r.jobs[spec.ID]; j != nil {
+		return j
+	}
+	j := r.newJob(spec)
+	r.jobs[spec.ID] = j
+	return j
+}
+
+// all returns the jobs, the oldest first.
+func (r *Registry) all() []*job {
+	if r.opts.ReadOnly {
+		r.rescan()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]*job, 0, len(r.jobs))
+	for _, j := range r.jobs {
+		list = append(list, j)
+	}
+	slices.SortFunc(list, func(a, b *job) int {
+		return cmp.Or(a.spec.Created.Compare(b.spec.Created), cmp.Compare(a.spec.ID, b.spec.ID))
+	})
+	return list
+}
+
+// rescan finds what the owner has started and forgotten since.
+func (r *Registry) rescan() {
+	ids, _ := r.listed() // What cannot be read is not there.
+	r.mu.Lock()
+	known := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		known[id] = true
+	}
+	for id := range r.jobs {
+		if !known[id] {
+			delete(r.jobs, id)
+		}
+	}
+	r.mu.Unlock()
+	for _, id := range ids {
+		if spec, err := readSpec(filepath.Join(r.dir, id)); err == nil {
+			r.reading(spec)
+		}
+	}
+}
+
+// Close ends the jobs that live with the program, waits for them, and lets go of the
+// registry. Detached jobs run on. It is safe to call twice, and beside everything
+// else: waits end with ErrClosed.
+func (r *Registry) Close() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		r.work.Wait()
+		return nil
+	}
+	r.closed = true
+	r.mu.Unlock()
+	r.giveUp(errClosed)
+	if r.opts.ReadOnly {
+		close(r.closing)
+		return nil
+	}
+	r.starts.Wait()
+	var stops sync.WaitGroup
+	for _, j := range r.all() {
+		if j.spec.Lifetime == WithProgram {
+			stops.Go(func() { r.end(context.Background(), j, ByProgram) })
+		}
+	}
+	stops.Wait()
+	close(r.closing)
+	r.queue.close()
+	r.retire.close()
+	r.work.Wait()
+	for _, j := range r.jobs { // Nobody else has them any more.
+		j.release()
+		j.reap()
+	}
+	_ = os.Truncate(filepath.Join(r.dir, lockFile), 0) // It is nobody's.
+	return r.lock.Unlock()
+}

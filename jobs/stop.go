@@ -1,0 +1,131 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/supervisor"
+	"github.com/limpet-sh/limpet/interrupt"
+)
+
+// Why a job was stopped, in [Exit.Stopped].
+const (
+	ByTimeout  = supervisor.ByTimeout
+	ByRequest  = supervisor.ByRequest
+	ByProgram  = supervisor.ByProgram
+	ByShutdown = supervisor.ByShutdown
+)
+
+// Stopped says what became of a job that was stopped.
+type Stopped struct {
+	Job     Job               `json:"job"`
+	Outcome interrupt.Outcome `json:"outcome"`
+}
+
+// Stop ends a job by Options.Ladder, with all that it has started, and returns when
+// that is done. The job stays to be looked at. The error is [ErrFinished] if neither it
+// nor anything that it left runs any more. ctx does not end the ladder, once it has
+// begun.
+func (r *Registry) Stop(ctx context.Context, id string) (Stopped, error) {
+	if err := r.mine("stop", id); err != nil {
+		return Stopped{}, err
+	}
+	j, job, err := r.get("stop", id)
+	if err != nil {
+		return Stopped{}, err
+	}
+	if job.State.Finished() && !job.Leftover {
+		return Stopped{Job: job}, &Error{Op: "stop", ID: id, Err: ErrFinished, Remedy: "it ended before: " + job.Exit.String()}
+	}
+	if ctx.Err() != nil {
+		return Stopped{Job: job}, &Error{Op: "stop", ID: id, Err: context.Cause(ctx)}
+	}
+	s := r.end(ctx, j, ByRequest)
+	r.saw(j, s.Job)
+	return s, nil
+}
+
+// StopAll stops the jobs of the filter that run, at the same time, as for a task that
+// was given up.
+func (r *Registry) StopAll(ctx context.Context, filter Filter) ([]Stopped, error) {
+	if err := r.mine("stop", ""); err != nil {
+		return nil, err
+	}
+	jobs, err := r.List(filter)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		all     sync.WaitGroup
+		mu      sync.Mutex
+		stopped []Stopped
+		errs    []error
+	)
+	for _, job := range jobs {
+		if job.State.Finished() && !job.Leftover {
+			continue
+		}
+		all.Go(func() {
+			s, err := r.Stop(ctx, job.ID)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				stopped = append(stopped, s)
+			} else if !errors.Is(err, ErrFinished) && !errors.Is(err, ErrNotFound) {
+				errs = append(errs, err)
+			}
+		})
+	}
+	all.Wait()
+	return stopped, errors.Join(errs...)
+}
+
+// recordPatience is how long a supervisor may take to record the end of a job that was
+// stopped.
+const recordPatience = 5 * time.Second
+
+// end ends a job, and waits until that is recorded.
+func (r *Registry) end(ctx context.Context, j *job, why string) Stopped {
+	f, err := j.read()
+	if err != nil {
+		return Stopped{}
+	}
+	if job := r.present(j, &f); job.State.Finished() && !job.Leftover {
+		return Stopped{Job: job}
+	}
+	_ = supervisor.Stopping(j.dir, why) // If it is gone, nobody records it.
+	s := Stopped{Outcome: r.opts.Ladder.Stop(supervisor.Target{Process: f.process, Mark: j.spec.Mark})}
+	if f.exit == nil && !f.present.Supervisor && len(s.Outcome.Left) == 0 {
+		r.recordExit(j, supervisor.Exit{Code: -1, Unknown: true, Stopped: why, Ended: time.Now(), Output: f.log.End})
+	}
+	const pause = 2 * time.Millisecond
+	for began := time.Now(); ; time.Sleep(pause) {
+		f, err := j.read()
+		if err != nil {
+			return s
+		}
+		s.Job = r.present(j, &f)
+		if s.Job.State.Finished() && !s.Job.Leftover || time.Since(began) > recordPatience || ctx.Err() != nil {
+			return s
+		}
+	}
+}
+
+// Forget removes a finished job, with its output. The error is [ErrRunning] if it, or
+// something that it left, still runs.
+func (r *Registry) Forget(id string) error {
+	if err := r.mine("forget", id); err != nil {
+		return err
+	}
+	j, job, err := r.get("forget", id)
+	if err != nil {
+		return err
+	}
+	if !job.State.Finished() || job.Leftover {
+		return &Error{Op: "forget", ID: id, Err: ErrRunning, Remedy: "stop it first"}
+	}
+	r.drop(j)
+	return nil
+}
