@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -59,6 +60,13 @@ var flagNames = strings.NewReplacer(
 	"Net.Allow", "--allow", "Net.Private", "the library's Net.Private",
 	"leave RunAs out", "leave --run-as out",
 	"FS.ExtraRO", "--ro", "FS.ExtraRW", "--rw", "FS.Workspace", "--workspace",
+	"ask that one, or look at the jobs with Options.ReadOnly",
+	"have that program do it, or try again when it has ended; limpet jobs list, log, poll and wait work meanwhile",
+	"List has those that there are", "limpet jobs list has those that there are",
+	"start it with Stdin or PTY", "start it with --stdin or --pty", "start it with PTY", "start it with --pty",
+	"stop it first", "stop it first, by limpet jobs stop",
+	"stop some, or raise Options.MaxRunning", "stop some, by limpet jobs stop",
+	"and Notify asks for the end", "and --notify asks for the end",
 	// There are no flags for these.
 	"FS.Git", "the library's FS.Git", "FS.Protect", "the library's FS.Protect",
 	"Proc.NestedWeak", "the library's Proc.NestedWeak",
@@ -77,7 +85,7 @@ func explain(err error) string {
 // packages begin the messages of the library's errors, as Go has it. To users
 // they mean nothing, or the wrong thing. The sandbox is not among them: it is
 // what the user asked for.
-var packages = []string{"command", "egress", "ipc", "proc", "rundir", "shell"}
+var packages = []string{"command", "egress", "ipc", "jobs", "proc", "rundir", "shell", "supervisor"}
 
 // unprefixed returns the message of err without the names of packages. Only
 // those are taken out that begin an error: a script may print the same words.
@@ -119,9 +127,14 @@ func inWords(err error) error {
 	if !ok {
 		return err
 	}
+	number, _ := errors.AsType[*strconv.NumError](cause)
 	switch {
-	case isA[*strconv.NumError](cause):
-		return errors.New(text + "wants true or false") // To strconv that is a number.
+	case number != nil && number.Func == "ParseBool": // To strconv that is a number.
+		return errors.New(text + "wants true or false")
+	case number != nil && errors.Is(number, strconv.ErrRange):
+		return errors.New(text + "wants a number that is nearer to 0")
+	case number != nil:
+		return errors.New(text + "wants a number, as in 10")
 	case strings.HasPrefix(cause.Error(), "time: "):
 		return errors.New(text + "wants a time, as in 90s or 5m")
 	}
@@ -134,9 +147,12 @@ type restartNews struct{ *command.Restart }
 func (r restartNews) Error() string { return r.String() }
 func (r restartNews) Unwrap() error { return r.Err }
 
-// remedy adds what to do about a bash that ended before it could run anything,
-// where the library does not know what was meant.
+// remedy adds what to do about a job that has ended, or a bash that ended before it
+// could run anything, where the library does not know what was meant.
 func remedy(err error) string {
+	if e, ok := errors.AsType[*jobs.Error](err); ok && e.Remedy == "" && errors.Is(e, jobs.ErrFinished) {
+		return "; limpet jobs log shows what it has printed"
+	}
 	e, ok := errors.AsType[*shell.StartError](err)
 	if !ok || e.Remedy != "" || e.Code < 0 && e.Signal == 0 {
 		return ""

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/shell"
 	"github.com/limpet-sh/limpet/transport"
@@ -21,6 +23,7 @@ import (
 // The exit codes that are limpet's own. 124 to 127 are those of timeout(1),
 // env(1) and docker run.
 const (
+	codeNoMatch  = 1 // as of grep(1)
 	codeUsage    = 2
 	codeTimeout  = command.CodeTimeout
 	codeFailed   = 125
@@ -52,6 +55,21 @@ var exitCodes = []exitCode{
 	{codeSignal + 15, "", "limpet got SIGTERM, and stopped the command", got(syscall.SIGTERM)},
 }
 
+// jobsExitCodes are those of limpet jobs, where they say something else. A job that is
+// named and not there is 127 to the wait of a shell, too.
+var jobsExitCodes = []exitCode{
+	{0, "", "it was done; of wait: the pattern, the silence or the port has come", nil},
+	{codeNoMatch, "", "of log --search: no line matches", nil},
+	{1, "1-255", "of wait: the exit code of the job that has ended", nil},
+	{codeUsage, "", "wrong usage: a bad flag or argument, or a part of an id that means several jobs", nil},
+	{codeTimeout, "", "of wait: the time is over", nil},
+	{codeFailed, "", "limpet itself failed; of wait: nobody knows how the job ended, or it could not be started", nil},
+	{codeCannot, "", "the job is not in a state for it, or not made for it, or another program owns the jobs", jobCannot},
+	{codeNotFound, "", "there is no such job, or no bash", noJob},
+	{codeSignal, "128+n", "of wait: signal n ended the job", nil},
+	{codeSignal + 2, "", "limpet got SIGINT (Ctrl-C), and the jobs run on; as above for other signals", nil},
+}
+
 // codeOf returns the exit code for an error. It is the only place that chooses
 // one.
 func codeOf(err error) int {
@@ -61,7 +79,7 @@ func codeOf(err error) int {
 	if own, ok := errors.AsType[status](err); ok {
 		return int(own)
 	}
-	for _, row := range exitCodes {
+	for _, row := range slices.Concat(exitCodes, jobsExitCodes) {
 		if row.is != nil && row.is(err) {
 			return row.code
 		}
@@ -118,6 +136,15 @@ func cannotRun(err error) bool {
 	return (isA[*shell.StartError](err) || isA[*sandbox.Error](err)) && !notFound(err) && !isA[*signalError](err)
 }
 
+// noJob and jobCannot part what is wrong with a job.
+func noJob(err error) bool { return errors.Is(err, jobs.ErrNotFound) }
+
+func jobCannot(err error) bool {
+	return slices.ContainsFunc([]error{
+		jobs.ErrOwned, jobs.ErrFinished, jobs.ErrRunning, jobs.ErrNotPossible, jobs.ErrTooMany, jobs.ErrNotRead,
+	}, func(state error) bool { return errors.Is(err, state) })
+}
+
 // otherwise never matches: 125 is what is left when no other line does.
 func otherwise(error) bool { return false }
 
@@ -133,8 +160,16 @@ func exitCodesTopic() *cobra.Command {
 func exitCodesHelp() string {
 	var text strings.Builder
 	text.WriteString("The exit code of limpet run and limpet repl is that of the last command:\n\n")
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range exitCodes {
+	writeCodes(&text, exitCodes)
+	text.WriteString("\nThat of limpet jobs says what came of it:\n\n")
+	writeCodes(&text, jobsExitCodes)
+	text.WriteString("\nA command may return these codes too; the messages on stderr tell them apart.")
+	return text.String()
+}
+
+func writeCodes(text *strings.Builder, rows []exitCode) {
+	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
 		label := row.label
 		if label == "" {
 			label = strconv.Itoa(row.code)
@@ -142,6 +177,4 @@ func exitCodesHelp() string {
 		fmt.Fprintf(table, "  %s\t%s\n", label, row.meaning)
 	}
 	_ = table.Flush() // A strings.Builder takes everything.
-	text.WriteString("\nA command may return these codes too; the messages on stderr tell them apart.")
-	return text.String()
 }

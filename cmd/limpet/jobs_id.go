@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/jobs"
+)
+
+// Whether a command wants one job, or several.
+const (
+	oneJob   = "wants the id of a job"
+	someJobs = "wants the ids of jobs"
+)
+
+// wants returns a check of the number of arguments, of which at most all are needed.
+func wants(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usagef(cmd, "%s", what)
+		case len(args) > most:
+			return usagef(cmd, "%s, got %q too", what, args[most])
+		}
+		return nil
+	}
+}
+
+// idOf returns the id of the job that is meant, which may be said by a part of it.
+func idOf(cmd *cobra.Command, r *jobs.Registry, said string) (string, error) {
+	if said == "" {
+		return "", usagef(cmd, `"" is no id; is a variable empty?`)
+	}
+	_, err := r.Get(said)
+	if !errors.Is(err, jobs.ErrNotFound) {
+		return said, err
+	}
+	all, err := r.List(jobs.Filter{})
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, job := range all {
+		if abbreviates(said, job.ID) {
+			ids = append(ids, job.ID)
+		}
+	}
+	switch {
+	case len(ids) == 1:
+		return ids[0], nil
+	case len(ids) > 1:
+		return "", usagef(cmd, "%q means %d jobs: %s; write more of the one that is meant", said, len(ids), some(ids))
+	}
+	return "", fmt.Errorf("%q: %w in %s: it never was, or was forgotten; limpet jobs list has those that there are", said, jobs.ErrNotFound, r.Dir())
+}
+
+// idsOf is idOf for several, of which each comes once.
+func idsOf(cmd *cobra.Command, r *jobs.Registry, said []string) ([]string, error) {
+	var ids []string
+	for _, s := range said {
+		id, err := idOf(cmd, r, s)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// abbreviates reports whether a text is the beginning of an id, with or without
+// "job-", or of its random end, or an end of the whole.
+func abbreviates(said, id string) bool {
+	_, name, _ := strings.Cut(id, "-")
+	random := id[strings.LastIndex(id, "-")+1:]
+	return strings.HasPrefix(id, said) || strings.HasPrefix(name, said) || strings.HasPrefix(random, said) || strings.HasSuffix(id, said)
+}
+
+// some lists ids, but no more than a line or two.
+func some(ids []string) string {
+	const most = 8
+	if len(ids) > most {
+		return strings.Join(ids[:most], ", ") + fmt.Sprintf(" and %d more", len(ids)-most)
+	}
+	return strings.Join(ids, ", ")
+}
