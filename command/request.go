@@ -50,6 +50,11 @@ type Request struct {
 	// on either stream. Zero means the shell's default; negative means none.
 	Timeout, IdleTimeout time.Duration
 
+	// HandOver has a persistent shell not stop a command that passes its Timeout or
+	// IdleTimeout, but give it away while it runs: see shell.HandedOverError. It
+	// cannot go with Stdin, nor to oneshot.Runner.
+	HandOver bool
+
 	// MergeStderr sends stderr to stdout, in the order in which the command
 	// wrote them. Result.Stderr is then empty.
 	MergeStderr bool
@@ -61,6 +66,9 @@ var (
 	ErrEmptyScript = errors.New("command: script is empty")
 	ErrNUL         = errors.New("command: script holds a NUL byte, which bash cannot carry; pass binary data through Stdin or a file")
 )
+
+// ErrHandOver is for a request whose command cannot be handed over.
+var ErrHandOver = errors.New("command: a command that is to be handed over runs in a persistent shell, and without Stdin")
 
 // EnvError reports an entry of [Request.Env] that bash could not take.
 type EnvError struct {
@@ -92,6 +100,9 @@ func (r Request) Validate() error {
 	}
 	if strings.IndexByte(r.Dir, 0) >= 0 {
 		return &dirNULError{r.Dir}
+	}
+	if r.HandOver && r.Stdin != nil {
+		return ErrHandOver
 	}
 	return ValidateEnv(r.Env)
 }

@@ -50,6 +50,18 @@ func NewMonitor(o Outputs, stdout, stderr io.Writer) *Monitor {
 	return m
 }
 
+// From leaves out of each stream what comes before these offsets, because the Writers
+// have it already. Call it before the first Look.
+func (m *Monitor) From(stdout, stderr int64) {
+	for _, s := range m.streams {
+		s.mu.Lock()
+		if s.offset = stdout; s.c != m.o.stdout {
+			s.offset = stderr
+		}
+		s.mu.Unlock()
+	}
+}
+
 // copy is the one goroutine that writes to the Writers.
 func (m *Monitor) copy() {
 	defer close(m.copied)

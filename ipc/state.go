@@ -161,8 +161,9 @@ func userTraps(script []byte, seal string) (kept []byte, exitTrap bool) {
 }
 
 // Restore writes the script that brings a state back, in dir, and returns the
-// lines that run it and report.
-func (d *Dir) Restore(s State, dir, id string) (string, error) {
+// lines that run it and report. The mark is the session's entry in the environment,
+// which may be another one by now than the state has.
+func (d *Dir) Restore(s State, dir, mark, id string) (string, error) {
 	var b strings.Builder
 	// First, since the state has PWD and OLDPWD as they were.
 	fmt.Fprintf(&b, "\\builtin cd -- %s\n", Quote(dir))
@@ -171,6 +172,7 @@ func (d *Dir) Restore(s State, dir, id string) (string, error) {
 		// It was saved in a directory that is gone, or was a request's own.
 		fmt.Fprintf(&b, "\\builtin cd -- %s\n", Quote(dir))
 	}
+	fmt.Fprintf(&b, "\\builtin export %s\n", Quote(mark))
 	if err := d.writeEval(b.String()); err != nil {
 		return "", err
 	}

@@ -151,6 +151,9 @@ func (r *Runner) do(ctx context.Context, c *run) (_ command.Result, err error) {
 	if err := req.Validate(); err != nil {
 		return nothing, err
 	}
+	if req.HandOver {
+		return nothing, command.ErrHandOver
+	}
 	if ctx.Err() != nil {
 		return nothing, limits.NotBegun(ctx)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/transport"
 )
@@ -27,6 +28,7 @@ var argv = []string{"bash", "--noprofile", "--norc", "--noediting", "-i"}
 type bash struct {
 	shell *PersistentShell
 	opts  *Options
+	entry string // the mark of its processes
 	conn  transport.Conn
 	files *ipc.Dir
 	watch *ipc.Watch
@@ -55,8 +57,9 @@ type bash struct {
 	goOn     bool   // and whether the next command may run all the same
 	told     bool   // somebody was told of it
 
-	commands int    // that were run
-	unsaved  string // the scripts of those that ran since the state was saved
+	program  *rundir.Program // held by a bash that went with its command
+	commands int             // that were run
+	unsaved  string          // the scripts of those that ran since the state was saved
 	saved    savedState
 
 	pids     *proc.Cursor // nil where there is none
@@ -70,7 +73,7 @@ func startBash(ctx context.Context, s *PersistentShell, restore *ipc.State) (*ba
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.StartTimeout, errStartTimeout)
 	defer cancel()
 	b := &bash{
-		shell: s, opts: &s.opts, seal: ipc.NewID(), names: ipc.ViaBuiltin,
+		shell: s, opts: &s.opts, entry: s.entry, seal: ipc.NewID(), names: ipc.ViaBuiltin,
 		earlier: make(map[proc.ID]command.Process),
 	}
 	if err := b.open(ctx, restore); err != nil {
@@ -96,7 +99,7 @@ func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
 		Path: b.opts.Bash, Argv: argv, SessionDir: path, Stdout: b.files.Stdout(),
 		Dir: b.opts.Dir, Env: append(slices.Clip(b.opts.Env), "PWD="+b.opts.Dir),
 		// Without a history file bash reads none: the prelude comes too late for that.
-		Own: []string{"HISTFILE=", b.shell.entry},
+		Own: []string{"HISTFILE=", b.entry},
 	}
 	if restore != nil {
 		// Everything that is exported comes back with the state.

@@ -78,7 +78,7 @@ func (b *bash) leftover() []command.Process {
 		if _, known := b.earlier[st.ID()]; known || st.PID == b.id.PID || st.Zombie() || st.Start < b.id.Start {
 			continue
 		}
-		if st.SID == b.id.PID || proc.HasEnv(st.PID, b.shell.entry) || b.first.PID != 0 && proc.Below(st, b.first) {
+		if st.SID == b.id.PID || proc.HasEnv(st.PID, b.entry) || b.first.PID != 0 && proc.Below(st, b.first) {
 			p := command.Process{PID: st.PID, Start: st.Start, Command: proc.Command(st.PID)}
 			found = append(found, p)
 			b.earlier[st.ID()] = p

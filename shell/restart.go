@@ -39,6 +39,11 @@ func (s *PersistentShell) ensure(ctx context.Context) (*command.Restart, error) 
 // has its own bound.
 func (s *PersistentShell) replace(what string, before *command.Restart) *command.Restart {
 	s.bury(what)
+	return s.goOn(before)
+}
+
+// goOn starts a bash in the place of one that is buried, or gone with its command.
+func (s *PersistentShell) goOn(before *command.Restart) *command.Restart {
 	restart, err := s.resurrect(context.Background())
 	if err != nil {
 		restart.Err = err
@@ -149,7 +154,7 @@ func (b *bash) restore(ctx context.Context, state ipc.State) error {
 		b.lostDir = state.Dir
 	}
 	id := ipc.NewID()
-	lines, err := b.files.Restore(state, dir, id)
+	lines, err := b.files.Restore(state, dir, b.entry, id)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,9 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	if err := b.renewFiles(); err != nil {
 		return nothing, b.withoutFiles(ctx, err)
 	}
+	if req.HandOver {
+		b.save(ctx) // The session may have to go on with what there is now.
+	}
 	b.saveFirst(ctx, req.Script)
 	r, lines, err := b.render(req, started)
 	if err != nil {
@@ -44,7 +47,12 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 		b.drop(r)
 		return nothing, errNotRun
 	}
+	done := b.shell.offered(r)
 	r.end = b.wait(ctx, r)
+	done()
+	if r.end.handed != nil {
+		return b.handOver(ctx, r)
+	}
 	if r.end.died && r.end.cause == nil && b.conn.Unread() >= len(lines) ||
 		r.end.reported && (r.end.record.Status == 1 || r.end.record.NoDir != "") && b.couldNotRead(ctx) {
 		b.drop(r)
@@ -103,6 +111,9 @@ type running struct {
 	renewed int    // how often the files had been made anew by then
 	limits  limits.Limits
 	end     ending
+
+	handOver chan struct{} // has a token when somebody wants the command handed over
+	stuck    bool          // a Writer of the caller's still reads the captures
 }
 
 // ending is how a wait ended: with a record, or because bash died, or because
@@ -113,6 +124,7 @@ type ending struct {
 	reported bool
 	died     bool
 	cause    error // why it was stopped
+	handed   error // why it is handed over
 	outcome  interrupt.Outcome
 }
 
@@ -219,6 +231,11 @@ func (b *bash) wait(ctx context.Context, r *running) ending {
 			return ending{died: true}
 		case <-ctx.Done():
 			return b.stop(ctx, r, context.Cause(ctx))
+		case <-r.handOver:
+			if end, ok := r.reported(); ok {
+				return end
+			}
+			return ending{handed: ErrHandedOver}
 		case <-tick.C:
 			if end, ok := r.reported(); ok {
 				return end // Events are a promise of the kernel's. Believe the file.
@@ -227,6 +244,9 @@ func (b *bash) wait(ctx context.Context, r *running) ending {
 			r.clock.begin(b)
 			again := r.monitor.Look()
 			if cause := r.limits.Exceeded(r.monitor.Quiet()); cause != nil {
+				if r.req.HandOver {
+					return ending{handed: cause}
+				}
 				return b.stop(ctx, r, cause)
 			}
 			if mute.noticed() {

@@ -28,10 +28,8 @@ import (
 // that says so, the other methods do nothing.
 type PersistentShell struct {
 	opts    Options
-	entry   string     // LIMPET_SESSION=..., the mark of this session's processes
 	owner   *ipc.Owner // whose the files are; nil: this program's user
 	program *rundir.Program
-	guarded chan struct{} // closed when the guard knows of the session
 	keeper  ipc.Keeper
 	spool   spool
 
@@ -39,15 +37,19 @@ type PersistentShell struct {
 	// fields below it.
 	turn    chan struct{}
 	bash    *bash
+	entry   string // LIMPET_SESSION=..., the mark of its processes
 	died    *death // why bash is nil
 	unheard error  // what was lost with a bash that ended, of which the next command is told
 	runner  *oneshot.Runner
-	orphans []proc.ID // jobs of bashes that ended
+	orphans []proc.ID     // jobs of bashes that ended
+	handed  []*Running    // commands that went, with their bash and mark
+	guarded chan struct{} // closed when the guard knows of the mark
 
-	mu     sync.Mutex // after turn, never the other way round
-	dir    string
-	cancel context.CancelCauseFunc // of the command that runs; nil when idle
-	saves  *saver
+	mu       sync.Mutex // after turn, never the other way round
+	dir      string
+	cancel   context.CancelCauseFunc // of the command that runs; nil when idle
+	handOver chan struct{}           // asks it to be handed over; nil when idle
+	saves    *saver
 
 	closing  chan struct{} // closed by the first Close
 	closeOne sync.Once
@@ -84,7 +86,7 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	s.bash, err = startBash(ctx, s, nil)
 	// Behind the start of bash, which it would slow down: a bash that does
 	// nothing yet ends with its stdin anyway.
-	go s.watchOver()
+	go s.watchOver(s.entry, s.guarded)
 	if err != nil {
 		s.endBash(nil) // There is none, but there may be what the init files started.
 		<-s.guarded
@@ -96,10 +98,10 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	return s, nil
 }
 
-// watchOver puts the session under guard.
-func (s *PersistentShell) watchOver() {
-	defer close(s.guarded)
-	if err := guard.Watch(s.opts.Bash, s.entry, s.program.Path); err != nil {
+// watchOver puts the processes with the mark under guard.
+func (s *PersistentShell) watchOver(entry string, guarded chan struct{}) {
+	defer close(guarded)
+	if err := guard.Watch(s.opts.Bash, entry, s.program.Path); err != nil {
 		s.opts.Logger.Warn("limpet: no guard: if this program is killed, running commands go on", "err", err)
 	}
 }
@@ -186,8 +188,11 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 			err = restart.Err
 		}
 	}
-	if s.bash != nil && s.bash.dead() {
+	switch {
+	case s.bash != nil && s.bash.dead():
 		restart = s.replace("the command ended bash", restart)
+	case s.bash == nil && s.died != nil && isHandedOver(err):
+		restart = s.goOn(restart)
 	}
 	res.Restart = restart
 	s.setDir(&res)
@@ -364,6 +369,9 @@ func (s *PersistentShell) release() {
 	s.spool.close()
 	s.program.Release()
 	guard.Forget(s.entry)
+	for _, h := range s.handed {
+		h.sessionClosed()
+	}
 }
 
 // endBash ends bash, by the given method, and what the session left running.

@@ -40,7 +40,7 @@ func (t *target) Members() []proc.Stat {
 	if t.known == nil {
 		t.known = make(map[proc.ID]bool)
 	}
-	found := tree.Session(t.b.id, t.b.shell.entry)
+	found := tree.Session(t.b.id, t.b.entry)
 	if t.b.first.PID != 0 {
 		found = slices.DeleteFunc(tree.Descendants(t.b.first), func(st proc.Stat) bool { return st.ID() == t.b.id })
 	}
