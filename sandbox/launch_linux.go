@@ -321,12 +321,16 @@ func (l *launching) failed(c *conn) error {
 // readBack reads the end of a file that was opened for writing.
 func readBack(f *os.File) []byte {
 	const most = 4096
-	r, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	r, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
 	defer r.Close() // Read only.
 	b := make([]byte, most)
-	n, _ := r.ReadAt(b, 0) // What can be read is what there is.
+	n, err := r.ReadAt(b, 0) // What can be read is what there is.
+	if errors.Is(err, unix.ESPIPE) {
+		_ = r.SetReadDeadline(time.Now()) // All has been said: nobody shall be waited for.
+		n, _ = r.Read(b)
+	}
 	return b[:n]
 }
