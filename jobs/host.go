@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/supervisor"
@@ -20,7 +22,7 @@ func (j *job) host(ctx context.Context, r *Registry, bash string, spec Spec) (er
 		return err
 	}
 	conn, err := spec.Transport.Start(ctx, transport.Spec{
-		Path: bash, Argv: hostedArgv(spec), Dir: spec.Dir, Env: spec.Env, Own: []string{j.spec.Mark},
+		Path: bash, Argv: hostedArgv(spec), Dir: spec.Dir, Env: spec.Env, Own: append(slices.Clone(spec.own), j.spec.Mark),
 		Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stdout,
 	})
 	if err != nil {
@@ -34,10 +36,7 @@ func (j *job) host(ctx context.Context, r *Registry, bash string, spec Spec) (er
 		}
 	}
 	o := j.order(r)
-	o.Adopt = &supervisor.Adoption{Job: proc.ID{PID: conn.PID()}}
-	if st, err := proc.Read(conn.PID()); err == nil {
-		o.Adopt.Job = st.ID()
-	}
+	o.Adopt = &supervisor.Adoption{Job: identify(conn.PID()), Started: time.Now()}
 	files := []*os.File{p.output}
 	switch {
 	case spec.PTY:
@@ -50,6 +49,15 @@ func (j *job) host(ctx context.Context, r *Registry, bash string, spec Spec) (er
 	}
 	r.work.Go(func() { r.await(j, conn) })
 	return nil
+}
+
+// identify is the identity of a process that was not waited for.
+func identify(pid int) proc.ID {
+	id := proc.ID{PID: pid}
+	if st, err := proc.Read(pid); err == nil {
+		id = st.ID()
+	}
+	return id
 }
 
 // hostedArgv is bash -c COMMAND. A command that is too long for an argument comes by
@@ -66,7 +74,9 @@ func hostedArgv(spec Spec) []string {
 		script += `eval "unset -v REPLY; $REPLY"`
 	}
 	if spec.PTY {
-		return append(args, `exec setsid -cw bash --noprofile --norc -c "$0"`, script)
+		// Where setsid(1) has to fork it gives no signal back, so a bash makes a code of it.
+		// Ctrl-C is for the command, and not for that bash.
+		return append(args, `exec setsid -cw bash --noprofile --norc -c 'trap : INT QUIT; bash --noprofile --norc -c "$0"; exit $?' "$0"`, script)
 	}
 	return append(args, script)
 }
@@ -123,9 +133,15 @@ func (p *plumbing) close() {
 func (r *Registry) await(j *job, conn transport.Conn) {
 	<-conn.Done()
 	exit := conn.Exit()
+	// First: it may have more to say of the end.
 	if err := conn.Close(); err != nil {
 		r.opts.Logger.Warn("limpet: after a job", "job", j.spec.ID, "err", err)
 	}
+	r.ended(j, exit)
+}
+
+// ended tells the supervisor how a job of this program's has ended.
+func (r *Registry) ended(j *job, exit transport.Exit) {
 	end := supervisor.Exit{Code: exit.Code, Signal: exit.Signal}
 	if u := exit.Rusage; u != nil {
 		end.User, end.System, end.MaxRSS = supervisor.Usage(u)

@@ -25,13 +25,16 @@ type job struct {
 	spec stored
 	dir  string
 
-	handle *supervisor.Handle // if this program has started it
+	handle     *supervisor.Handle // if this program has started it
+	foreground Foreground         // if it was one
 
 	mu      sync.Mutex
 	memo    memo
-	scanned scanner // how far its output was matched
-	untold  []Match // that are in the queue, the oldest first
-	ended   *files  // when it has finished for good: its files do not change any more
+	scanned scanner             // how far its output was matched
+	untold  []Match             // that are in the queue, the oldest first
+	process *supervisor.Process // once it is recorded
+	over    bool                // it does not run any more
+	ended   *files              // when it has finished for good: its files do not change any more
 	window  window
 	gone    chan struct{} // closed when it was forgotten
 
@@ -126,14 +129,19 @@ func (j *job) remembered() memo {
 // read reads the files of the job.
 func (j *job) read() (files, error) {
 	j.mu.Lock()
-	ended := j.ended
+	ended, process := j.ended, j.process
 	j.mu.Unlock()
 	if ended != nil {
 		return *ended, nil
 	}
-	f, err := readFiles(j.dir, &j.spec)
+	f, err := readFiles(j.dir, j.spec, process)
 	if err != nil {
 		return f, err
+	}
+	if f.started && process == nil {
+		j.mu.Lock()
+		j.process = &f.process
+		j.mu.Unlock()
 	}
 	if f.exit != nil && !f.present.Supervisor && f.present.Elsewhere == "" {
 		j.mu.Lock()
@@ -141,6 +149,19 @@ func (j *job) read() (files, error) {
 		j.mu.Unlock()
 	}
 	return f, nil
+}
+
+func (j *job) setOver() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.over = true
+}
+
+// running reports whether the job may still run.
+func (j *job) running() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !j.over
 }
 
 // settlePatience is how long a supervisor may take to record an end.

@@ -57,13 +57,19 @@ func (r *Registry) Log(id string, opts LogOptions) (Log, error) {
 	if err != nil {
 		return Log{}, err
 	}
-	part, err := f.part(opts)
+	var p part
+	err = f.retry(func() (enough bool, err error) {
+		if p, err = f.part(opts); err == nil {
+			p.line, err = f.lineOf(p.at)
+		}
+		return len(p.b) > 0, err
+	})
 	if err != nil {
 		return Log{}, &Error{Op: op, ID: id, Err: err}
 	}
-	log := Log{Job: r.present(j, &f), Offset: part.at, Next: part.at + int64(len(part.b)), Line: part.line, Dropped: part.dropped}
-	if log.Text = string(part.b); opts.Plain {
-		log.Text = string(plain(part.b))
+	log := Log{Job: r.present(j, &f), Offset: p.at, Next: p.at + int64(len(p.b)), Line: p.line, Dropped: p.dropped}
+	if log.Text = string(p.b); opts.Plain {
+		log.Text = string(plain(p.b))
 	}
 	if log.Next == f.log.End {
 		r.saw(j, log.Job)
@@ -71,11 +77,27 @@ func (r *Registry) Log(id string, opts LogOptions) (Log, error) {
 	return log, nil
 }
 
+// retry looks again at a log that has rolled on, under who reads it, so far that nothing
+// of what was seen is left.
+func (f *files) retry(read func() (enough bool, err error)) error {
+	const tries = 10
+	for try := 1; ; try++ {
+		enough, err := read()
+		if enough || err != nil || f.exit != nil || try == tries {
+			return err
+		}
+		before := f.log.First
+		if f.log, err = rolling.Look(f.logDir); err != nil || f.log.First == before {
+			return err // It is as it was: there is no more.
+		}
+	}
+}
+
 // part is some of a job's output.
 type part struct {
 	b       []byte
 	at      int64 // the offset of the first byte
-	line    int64 // its line, from 1
+	line    int64 // its line, from 1; set by Log
 	dropped int64
 }
 
@@ -124,8 +146,7 @@ func (f *files) bytes(o LogOptions) (part, error) {
 	}
 	state, _ := f.state()
 	b, at = f.whole(b, at, off, state.Finished(), o.Plain)
-	line, err := f.lineOf(at)
-	return part{b: b, at: at, line: line, dropped: max(at-off, 0)}, err
+	return part{b: b, at: at, dropped: max(at-off, 0)}, nil
 }
 
 // lineOf is the number of the line that the offset is in.
@@ -212,9 +233,7 @@ func (f *files) tail(count int) (part, error) {
 		if !found {
 			p.dropped = p.at
 		}
-		p = f.trimmed(p)
-		p.line, err = f.lineOf(p.at)
-		return p, err
+		return f.trimmed(p), nil
 	}
 }
 

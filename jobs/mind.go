@@ -10,7 +10,10 @@ import (
 
 // doubt is how often a job is looked at without an event: a supervisor that was killed
 // raises none.
-const doubt = time.Second
+const (
+	doubt  = time.Second
+	seldom = time.Minute // where its end is told otherwise
+)
 
 // look starts to look after a job, until it is over.
 func (r *Registry) look(j *job) { r.work.Go(func() { r.mind(j) }) }
@@ -20,7 +23,10 @@ func (r *Registry) look(j *job) { r.work.Go(func() { r.mind(j) }) }
 func (r *Registry) mind(j *job) {
 	watch := ipc.Shared.Watch(j.dir)
 	defer watch.Close()
-	every := doubt
+	every, ended := doubt, (<-chan struct{})(nil)
+	if j.handle != nil {
+		every, ended = seldom, j.handle.Done() // That is told.
+	}
 	if watch.Err != nil {
 		r.opts.Logger.Warn("limpet: polling for news of a job", "job", j.spec.ID, "interval", r.opts.Poll, "err", watch.Err)
 		every = r.opts.Poll
@@ -48,6 +54,7 @@ func (r *Registry) mind(j *job) {
 			}
 			if state.Finished() {
 				r.completed(j, &f)
+				j.setOver()
 			}
 			if state.Finished() && !f.present.Supervisor {
 				r.retire.soon()
@@ -58,6 +65,8 @@ func (r *Registry) mind(j *job) {
 		select {
 		case <-watch.C:
 		case <-timer.C:
+		case <-ended:
+			ended, every = nil, doubt // What it has left, if it was killed, is nobody's to tell.
 		case <-j.gone:
 			return
 		case <-r.closing:

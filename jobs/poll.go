@@ -61,34 +61,50 @@ func (r *Registry) Poll(id string, opts *PollOptions) (Polled, error) {
 	if err != nil {
 		return Polled{}, err
 	}
-	p := Polled{Job: r.present(j, &f)}
 	before := j.remembered().Polled
 	if o.Since != nil {
 		before = max(*o.Since, 0)
 	}
-	b, at, err := f.log.Read(before, o.Bytes)
+	var p Polled
+	var end int64
+	err = f.retry(func() (enough bool, err error) {
+		p = Polled{Job: r.present(j, &f)}
+		if end, err = f.poll(&p, before, o); err != nil {
+			return false, err
+		}
+		return o.Lines < 0 || len(p.Last) > 0, nil
+	})
 	if err != nil {
 		return Polled{}, &Error{Op: op, ID: id, Err: err}
-	}
-	b, at = f.whole(b, at, before, p.Job.State.Finished(), o.Plain)
-	end := at + int64(len(b))
-	p.Offset, p.Dropped, p.More = at, max(at-before, 0), f.log.End-end
-	if o.Plain {
-		b = plain(b)
-	}
-	p.New = string(b)
-	if o.Lines > 0 {
-		log, err := f.tail(o.Lines)
-		if err != nil {
-			return Polled{}, &Error{Op: op, ID: id, Err: err}
-		}
-		p.Last = log.lines(o.Plain)
 	}
 	if o.Since == nil {
 		r.remember(j, func(m *memo) { m.Polled = max(m.Polled, end) })
 	}
 	r.saw(j, p.Job)
 	return p, nil
+}
+
+// poll fills in the output, and returns up to where it was new.
+func (f *files) poll(p *Polled, before int64, o PollOptions) (end int64, err error) {
+	b, at, err := f.log.Read(before, o.Bytes)
+	if err != nil {
+		return 0, err
+	}
+	b, at = f.whole(b, at, before, p.Job.State.Finished(), o.Plain)
+	end = at + int64(len(b))
+	p.Offset, p.Dropped, p.More = at, max(at-before, 0), f.log.End-end
+	if o.Plain {
+		b = plain(b)
+	}
+	p.New = string(b)
+	if o.Lines > 0 {
+		last, err := f.tail(o.Lines)
+		if err != nil {
+			return 0, err
+		}
+		p.Last = last.lines(o.Plain)
+	}
+	return end, nil
 }
 
 // whole cuts off what is not whole: at the start the rest of a rune whose beginning was

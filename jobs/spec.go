@@ -78,6 +78,8 @@ type Spec struct {
 	// Transport is where it runs; nil means that of the registry. A policy comes with
 	// it: a sandbox is a Transport.
 	Transport transport.Transport
+
+	own []string // Env as it was given: a sandbox passes it on
 }
 
 // Size is that of a terminal, in characters.
@@ -136,7 +138,7 @@ func (r *Registry) resolve(s Spec) (Spec, error) {
 	if err := environ.Check(s.Env); err != nil {
 		return s, err
 	}
-	s.Env = r.environ(s)
+	s.own, s.Env = slices.Clone(s.Env), r.environ(s)
 	s.Watch, s.Labels = slices.Clone(s.Watch), cloneLabels(s.Labels)
 	if _, err := compile(s.Watch); err != nil {
 		return s, err

@@ -117,17 +117,25 @@ func (r *Registry) make(spec Spec) (*job, error) {
 	return j, nil
 }
 
-// room lists the job, if as many run as may.
+// room lists the job, if fewer run than may.
 func (r *Registry) room(j *job) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	running := 0
-	for _, other := range r.all() {
-		f, err := other.read()
-		if state, _ := f.state(); err == nil && !state.Finished() {
+	for _, other := range r.jobs {
+		if other.running() {
 			running++
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	if running >= r.opts.MaxRunning { // Some may have ended just now.
+		running = 0
+		for _, other := range r.jobs {
+			f, err := other.read()
+			if state, _ := f.state(); err == nil && !state.Finished() {
+				running++
+			}
+		}
+	}
 	if running >= r.opts.MaxRunning {
 		return fmt.Errorf("%w: %d; stop some, or raise Options.MaxRunning", ErrTooMany, running)
 	}

@@ -127,16 +127,16 @@ type files struct {
 	exit    *supervisor.Exit
 	present supervisor.Presence
 	log     rolling.View
+	logDir  string
 }
 
-// readFiles reads the directory of a job, of which the spec is known if it is not nil.
-func readFiles(dir string, spec *stored) (f files, err error) {
-	if spec != nil {
-		f.spec = *spec
-	} else if f.spec, err = readSpec(dir); err != nil {
-		return f, err
-	}
-	if f.process, err = supervisor.ReadProcess(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// readFiles reads the directory of a job. Its processes are known if they are not nil:
+// that record does not change.
+func readFiles(dir string, spec stored, process *supervisor.Process) (f files, err error) {
+	f.spec, f.logDir = spec, filepath.Join(dir, supervisor.LogDir)
+	if process != nil {
+		f.process = *process
+	} else if f.process, err = supervisor.ReadProcess(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return f, err
 	}
 	if f.started = err == nil; f.started {
@@ -150,7 +150,7 @@ func readFiles(dir string, spec *stored) (f files, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return f, err
 	}
-	f.log, err = rolling.Look(filepath.Join(dir, supervisor.LogDir))
+	f.log, err = rolling.Look(f.logDir)
 	return f, err
 }
 
@@ -175,7 +175,7 @@ func (f *files) state() (State, *Exit) {
 	unseen := func(state State, why string) (State, *Exit) { return state, &Exit{Code: -1, Why: why} }
 	switch {
 	case f.present.Elsewhere != "":
-		return unseen(Lost, "it cannot be seen from here: " + f.present.Elsewhere)
+		return unseen(Lost, "it cannot be seen from here: "+f.present.Elsewhere)
 	case f.present.Job:
 		return Running, nil
 	case f.present.Supervisor:

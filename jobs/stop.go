@@ -96,7 +96,12 @@ func (r *Registry) end(ctx context.Context, j *job, why string) Stopped {
 		return Stopped{Job: job}
 	}
 	_ = supervisor.Stopping(j.dir, why) // If it is gone, nobody records it.
-	s := Stopped{Outcome: r.opts.Ladder.Stop(supervisor.Target{Process: f.process, Mark: j.spec.Mark})}
+	var s Stopped
+	if j.foreground != nil {
+		s.Outcome = j.foreground.Stop(r.opts.Ladder) // It knows what of its session is its own.
+	} else {
+		s.Outcome = r.opts.Ladder.Stop(supervisor.Target{Process: f.process, Mark: j.spec.Mark})
+	}
 	if f.exit == nil && !f.present.Supervisor && len(s.Outcome.Left) == 0 {
 		r.recordExit(j, supervisor.Exit{Code: -1, Unknown: true, Stopped: why, Ended: time.Now(), Output: f.log.End})
 	}

@@ -15,7 +15,7 @@ func (s *supervision) adopt() error {
 	if s.order.Adopt == nil {
 		return errors.New("the order names nothing to run")
 	}
-	s.process.Job = s.order.Adopt.Job
+	s.process.Job, s.process.Started, s.process.Adopted = s.order.Adopt.Job, s.order.Adopt.Started, true
 	onPTY := s.order.PTY != nil
 	out, err := inherited(filesFD, "output", onPTY)
 	if err != nil {

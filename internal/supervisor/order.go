@@ -41,5 +41,6 @@ type Size struct {
 // master of its terminal; or the read end of a pipe for its output, and, if it can
 // be written to, the write end of the one that it reads.
 type Adoption struct {
-	Job proc.ID
+	Job     proc.ID
+	Started time.Time
 }

@@ -35,6 +35,7 @@ type Process struct {
 	Boot       string    `json:"boot"`
 	Namespace  string    `json:"pid_namespace"` // in which the pids mean something
 	Started    time.Time `json:"started"`
+	Adopted    bool      `json:"adopted,omitempty"` // the job is not below its supervisor
 }
 
 // Why a job was stopped, in [Exit.Stopped].

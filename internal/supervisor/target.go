@@ -49,6 +49,9 @@ func (t Target) Back(wait time.Duration) (back, dead bool) {
 
 // Members implements [interrupt.Target].
 func (t Target) Members() []proc.Stat {
+	if reapsAll && !t.Process.Adopted && runs(t.Process.Supervisor) {
+		return below(t.Process.Supervisor.PID)
+	}
 	tree, err := proc.Snapshot()
 	if err != nil {
 		return nil
@@ -70,8 +73,21 @@ func (t Target) Members() []proc.Stat {
 		add(tree.Session(t.Process.Job, t.Mark))
 	}
 	if t.Process.Supervisor.PID != 0 {
-		// It is their reaper: who has left all else is still below it.
 		add(tree.Descendants(t.Process.Supervisor))
 	}
 	return members
+}
+
+// below returns the living processes below one that reaps all that the job has
+// started: there are no others. One whose parent ends while this looks may be missed,
+// and is found by the next look.
+func below(pid int) []proc.Stat {
+	var found []proc.Stat
+	for _, kid := range proc.Children(pid) {
+		if !kid.Zombie() {
+			found = append(found, kid)
+		}
+		found = append(found, below(kid.PID)...)
+	}
+	return found
 }
