@@ -29,6 +29,11 @@ var workloads = []workload{
 	{"flood", "more output than is kept", (*bench).flood},
 	{"sessions", "many shells at once", (*bench).sessions},
 	{"leaks", "many commands in one shell", (*bench).leaks},
+	{"jobstart", "until the first byte of a background job", (*bench).jobStart},
+	{"jobpoll", "a look at a background job", (*bench).jobPoll},
+	{"jobs", "many background jobs at once", (*bench).manyJobs},
+	{"jobfollow", "the output of a background job as it comes", (*bench).jobFollow},
+	{"jobflood", "many background jobs that print much", (*bench).jobFlood},
 	{"hour", "fifty commands of a programmer's hour", (*bench).hour},
 }
 

@@ -78,7 +78,7 @@ func (b *bench) flood() error {
 
 	ctx, cancel := context.WithCancel(b.ctx)
 	peaks := make(chan usage)
-	go func() { peaks <- watchUsage(ctx, b.files) }()
+	go func() { peaks <- watchUsage(ctx, b.files, 3*time.Millisecond) }()
 	began := time.Now()
 	res, err := sh.Run(b.ctx, fmt.Sprintf("head -c %d /dev/zero", size))
 	took := time.Since(began)
@@ -103,9 +103,9 @@ func (b *bench) flood() error {
 // usage is what the program had at most.
 type usage struct{ heap, goSys, rss, disk int64 }
 
-// watchUsage samples until ctx ends.
-func watchUsage(ctx context.Context, dir string) (peak usage) {
-	tick := time.NewTicker(3 * time.Millisecond)
+// watchUsage samples every so often until ctx ends.
+func watchUsage(ctx context.Context, dir string, every time.Duration) (peak usage) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		var m runtime.MemStats
@@ -147,8 +147,10 @@ func resetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
 func peakRSS() int64 { return statusField("VmHWM:") }
 
 // statusField is a size in /proc/self/status.
-func statusField(name string) int64 {
-	text, _ := os.ReadFile("/proc/self/status") // Empty where there is no /proc.
+func statusField(name string) int64 { return statusOf("self", name) }
+
+func statusOf(pid, name string) int64 {
+	text, _ := os.ReadFile(filepath.Join("/proc", pid, "status")) // Empty where there is no /proc.
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, name); ok {
 			var kb int64
