@@ -69,6 +69,7 @@ func (r *Registry) Adopt(ctx context.Context, command Foreground, spec Spec) (Jo
 	}
 	j.foreground = command
 	r.work.Go(func() { r.awaitForeground(j) })
+	r.note(j, Event{Kind: Adopted})
 	r.look(j)
 	f, err := j.read()
 	if err != nil {

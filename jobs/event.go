@@ -30,6 +30,16 @@ const (
 	// BreakerReleased: matches are told again. Count is how many were not.
 	BreakerReleased EventKind = "breaker_released"
 
+	// These are in the History of a job, and not told: it was started, or taken over
+	// from the foreground; found after its owner had crashed; somebody
+	// stopped it, or closed its stdin; it has ended, or Why it was lost.
+	Started   EventKind = "started"
+	Adopted   EventKind = "adopted"
+	Recovered EventKind = "recovered"
+	StopAsked EventKind = "stop_asked"
+	EndOfFile EventKind = "stdin_closed"
+	Ended     EventKind = "ended"
+
 	// Missed: nobody took the events, and Count of them were dropped.
 	Missed EventKind = "missed"
 )
@@ -47,5 +57,6 @@ type Event struct {
 	Number  int64  `json:"number,omitempty"`
 	Offset  int64  `json:"offset,omitempty"`
 
-	Count int `json:"count,omitempty"`
+	Count int    `json:"count,omitempty"`
+	Why   string `json:"why,omitempty"` // of an end, or a stop, in words
 }

@@ -61,6 +61,7 @@ func (r *Registry) CloseStdin(id string) error {
 	if err := supervisor.EndInput(j.dir); err != nil {
 		return r.notWritten(op, j, err)
 	}
+	r.note(j, Event{Kind: EndOfFile})
 	if !j.spec.PTY {
 		_ = os.Remove(j.path(supervisor.StdinFile)) // Nobody writes behind it, from now on.
 	}

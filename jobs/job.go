@@ -82,6 +82,7 @@ type memo struct {
 	Watched int64 `json:"watched"` // up to where its matches were told, or there were none
 	Line    int64 `json:"line"`    // the number of the line there, from 1
 	Told    bool  `json:"told"`    // the end was told, or seen
+	Ended   bool  `json:"ended"`   // the end is in the history
 	Off     bool  `json:"off"`     // matches are told no more, and the end is
 }
 
@@ -151,10 +152,18 @@ func (j *job) read() (files, error) {
 	return f, nil
 }
 
-func (j *job) setOver() {
+// setOver notes that the job does not run any more.
+func (r *Registry) setOver(j *job, f *files) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
+	before, known := j.over, j.memo.Ended
 	j.over = true
+	j.mu.Unlock()
+	if before || known {
+		return
+	}
+	_, exit := f.state()
+	r.note(j, Event{Kind: Ended, Why: exit.String()})
+	r.remember(j, func(m *memo) { m.Ended = true })
 }
 
 // running reports whether the job may still run.

@@ -54,7 +54,7 @@ func (r *Registry) mind(j *job) {
 			}
 			if state.Finished() {
 				r.completed(j, &f)
-				j.setOver()
+				r.setOver(j, &f)
 			}
 			if state.Finished() && !f.present.Supervisor {
 				r.retire.soon()
@@ -259,5 +259,6 @@ func (r *Registry) tellOf(j *job, event Event) {
 	}
 	job := r.present(j, &f)
 	event.Time, event.Job = r.opts.now(), &job
+	r.note(j, event)
 	r.queue.push(event, j)
 }

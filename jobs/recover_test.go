@@ -141,6 +141,14 @@ func TestAfterAKillEveryJobIsFoundAsItIs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, jobs.ByRequest, s.Job.Exit.Stopped)
 	assert.Len(t, k.of(jobs.Completed), 2, "each once")
+	history, err := r.History(going)
+	require.NoError(t, err)
+	var kinds []jobs.EventKind
+	for _, e := range history {
+		kinds = append(kinds, e.Kind)
+	}
+	assert.Equal(t, []jobs.EventKind{jobs.Started, jobs.Recovered, jobs.Matched, jobs.Ended}, kinds)
+	assert.Equal(t, "exit 4", history[3].Why)
 	require.NoError(t, r.Close())
 
 	// What was told is not told again.

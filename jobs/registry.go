@@ -33,6 +33,8 @@ type Registry struct {
 	opts Options
 	lock *flock.Flock // nil if it is only read
 
+	crashed bool // the last owner did not close it
+
 	mu      sync.Mutex
 	jobs    map[string]*job // of the owner: all of them
 	closed  bool
@@ -125,6 +127,8 @@ func (r *Registry) own() error {
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 		return &OwnedError{PID: pid}
 	}
+	before, _ := os.ReadFile(path) // Then nobody has crashed.
+	r.crashed = len(before) > 0
 	// It is for people: the lock itself is what counts.
 	_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), fileMode)
 	return nil
@@ -151,6 +155,9 @@ func (r *Registry) recover() error {
 		j := r.newJob(spec)
 		j.readMemo()
 		r.jobs[id] = j
+		if f, err := j.read(); r.crashed && err == nil && f.exit == nil {
+			r.note(j, Event{Kind: Recovered})
+		}
 		r.look(j)
 	}
 	return nil

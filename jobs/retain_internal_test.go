@@ -141,6 +141,20 @@ func TestEventsThatNobodyTakesAreBoundedAndCounted(t *testing.T) {
 	assert.Empty(t, r.Drain())
 }
 
+func TestAHistoryIsBounded(t *testing.T) {
+	r, _ := opened(t, Options{})
+	id := finish(t, r, Spec{Command: "true"})
+	j := r.jobs[id]
+	for i := range 3000 {
+		r.note(j, Event{Kind: Matched, Line: "a line that matches, and is as long as such lines are", Count: i})
+	}
+	history, err := r.History(id)
+	require.NoError(t, err)
+	assert.Equal(t, 2999, history[len(history)-1].Count)
+	assert.Greater(t, len(history), 500)
+	assert.LessOrEqual(t, testenv.Allocated(j.dir), int64(3*historyMax))
+}
+
 func TestClosingIsSafeBesideEverything(t *testing.T) {
 	r, _ := opened(t, Options{})
 	done := make(chan struct{})

@@ -60,6 +60,7 @@ func (r *Registry) Start(ctx context.Context, spec Spec) (Job, error) {
 		r.drop(j)
 		return fail(err, "")
 	}
+	r.note(j, Event{Kind: Started})
 	r.look(j)
 	f, err := j.read()
 	if err != nil {

@@ -96,6 +96,7 @@ func (r *Registry) end(ctx context.Context, j *job, why string) Stopped {
 		return Stopped{Job: job}
 	}
 	_ = supervisor.Stopping(j.dir, why) // If it is gone, nobody records it.
+	r.note(j, Event{Kind: StopAsked, Why: why})
 	var s Stopped
 	if j.foreground != nil {
 		s.Outcome = j.foreground.Stop(r.opts.Ladder) // It knows what of its session is its own.

@@ -21,6 +21,8 @@
 //	ctx cancelled, Interrupt, Source stopped   partial, 130       *InterruptError, Is context.Canceled,
 //	                                                              ErrInterrupted
 //	... but it had ended before any signal     full               nil: the record wins
+//	handed over, on request or at a limit      partial, -1;       *HandedOverError; the command runs on
+//	                                           Restart set
 //	bash was killed or crashed                 partial, -1;       *DeadError
 //	                                           Restart set
 //	a Writer failed                            full, true code    the Writer's

@@ -41,7 +41,7 @@ See limpet help exit-codes for the exit codes.`,
 	cmd.AddCommand(
 		jobsStartCommand(&where), jobsListCommand(&where), jobsPollCommand(&where), jobsLogCommand(&where), jobsWaitCommand(&where),
 		jobsWriteCommand(&where), jobsSubmitCommand(&where), jobsCloseCommand(&where), jobsResizeCommand(&where),
-		jobsStopCommand(&where), jobsForgetCommand(&where),
+		jobsStopCommand(&where), jobsForgetCommand(&where), jobsHistoryCommand(&where),
 	)
 	return cmd
 }

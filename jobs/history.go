@@ -1,0 +1,75 @@
+package jobs
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// The file of a job in which its history is, and the one in which what was before that
+// is.
+const (
+	historyFile    = "events.jsonl"
+	oldHistoryFile = "events.0.jsonl"
+)
+
+// historyMax bounds each of the two: a job may run for a year.
+const historyMax = 64 << 10
+
+// note appends to the history of a job. What nobody can write down is not worth an
+// error.
+func (r *Registry) note(j *job, event Event) {
+	event.Time, event.Job = r.opts.now(), nil
+	b, err := json.Marshal(event)
+	if err != nil {
+		panic("jobs: " + err.Error()) // Text and numbers.
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	select {
+	case <-j.gone:
+		return
+	default:
+	}
+	f, err := os.OpenFile(j.path(historyFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, fileMode)
+	if err != nil {
+		r.opts.Logger.Warn("limpet: the history of a job could not be written", "job", j.spec.ID, "err", err)
+		return
+	}
+	defer f.Close() // Each write says how it went.
+	if st, err := f.Stat(); err == nil && st.Size() > historyMax {
+		_ = os.Rename(j.path(historyFile), j.path(oldHistoryFile)) // What is open is appended to all the same.
+	}
+	_, _ = f.Write(append(b, '\n')) // As above.
+}
+
+// History returns what has happened to a job as far as its owners know, the oldest
+// first: what of it was told, and what was done with it. Of a long one the beginning
+// is left out.
+func (r *Registry) History(id string) ([]Event, error) {
+	const op = "history"
+	j, err := r.find(op, id)
+	if err != nil {
+		return nil, err
+	}
+	events := []Event{}
+	for _, name := range []string{oldHistoryFile, historyFile} {
+		f, err := os.Open(j.path(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, &Error{Op: op, ID: id, Err: err}
+		}
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			var event Event
+			if json.Unmarshal(lines.Bytes(), &event) == nil { // Else its writer was killed.
+				events = append(events, event)
+			}
+		}
+		_ = f.Close() // Read only.
+	}
+	return events, nil
+}
