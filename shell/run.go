@@ -42,12 +42,13 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	r.born = proc.Now()
 	b.conn.Forget()
 	b.files.Rewind()
+	done := b.shell.offered(r) // Before it runs: it may ask for it itself.
 	if err := b.send(lines); err != nil {
+		done()
 		<-b.conn.Done() // It cannot read any more: it is about to be.
 		b.drop(r)
 		return nothing, errNotRun
 	}
-	done := b.shell.offered(r)
 	r.end = b.wait(ctx, r)
 	done()
 	if r.end.handed != nil {
