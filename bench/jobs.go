@@ -23,7 +23,10 @@ const execName = "os/exec"
 // durable makes a directory where the jobs of a user are by default, or as near as there
 // is one: a file system that survives a crash of the machine, for which limpet syncs.
 func durable() (string, error) {
-	dir := filepath.Dir(jobs.DefaultDir())
+	dir, err := jobs.DefaultDir()
+	if err != nil {
+		return "", err
+	}
 	for dir != filepath.Dir(dir) {
 		if st, err := os.Stat(dir); err == nil && st.IsDir() {
 			break

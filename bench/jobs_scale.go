@@ -81,7 +81,7 @@ func (b *bench) manyJobs() error {
 		}
 		list := time.Since(began)
 		began = time.Now()
-		if _, err := r.StopAll(b.ctx, jobs.Filter{}); err != nil {
+		if _, err := r.StopAll(b.ctx, jobs.Filter{All: true}); err != nil {
 			return err
 		}
 		stopped := time.Since(began)
@@ -217,7 +217,7 @@ func (b *bench) jobFlood() error {
 			own += private
 		}
 		began := time.Now()
-		if _, err := r.StopAll(b.ctx, jobs.Filter{}); err != nil {
+		if _, err := r.StopAll(b.ctx, jobs.Filter{All: true}); err != nil {
 			return err
 		}
 		stopped := time.Since(began)

@@ -35,7 +35,9 @@ type Foreground interface {
 // job is closed by the registry when it has ended, and lives with the program. After an
 // error the command is still the caller's, and runs. Of spec, what says how to start a
 // job must be left out: Command, Dir, Env, PTY, Stdin, Transport and Lifetime. As long
-// as it runs, Timeout counts from now on.
+// as it runs, Timeout counts from now on. Of a *shell.Running the output begins with
+// what the Result had, stdout first, and a signal is a code of 128+n. A command can be
+// adopted once.
 func (r *Registry) Adopt(ctx context.Context, command Foreground, spec Spec) (Job, error) {
 	const op = "adopt"
 	fail := func(err error, remedy string) (Job, error) { return Job{}, &Error{Op: op, Err: err, Remedy: remedy} }
@@ -60,6 +62,7 @@ func (r *Registry) Adopt(ctx context.Context, command Foreground, spec Spec) (Jo
 	if err != nil {
 		return fail(err, "")
 	}
+	defer close(j.ready)
 	o := j.order(r)
 	o.Timeout = 0 // The supervisor cannot tell the command from others of its session.
 	o.Adopt = &supervisor.Adoption{Job: identify(command.PID()), Started: command.Started()}
@@ -71,10 +74,7 @@ func (r *Registry) Adopt(ctx context.Context, command Foreground, spec Spec) (Jo
 	r.work.Go(func() { r.awaitForeground(j) })
 	r.note(j, Event{Kind: Adopted})
 	r.look(j)
-	f, err := j.read()
-	if err != nil {
-		return fail(err, "")
-	}
+	f, _ := j.read() // It runs, whatever can be read.
 	return r.present(j, &f), nil
 }
 

@@ -13,7 +13,7 @@ import (
 type Chunk struct {
 	Offset  int64  // of the first byte
 	Data    []byte // raw
-	Dropped int64  // bytes between the last Chunk and this one, which were not kept
+	Dropped int64  // bytes between the last Chunk and this one, which were not kept; at the end there may be no Data behind them
 }
 
 // Follow returns what a job prints, from an offset on, as it comes, without a gap that
@@ -36,6 +36,7 @@ func (r *Registry) Follow(ctx context.Context, id string, offset int64) iter.Seq
 		}
 		timer := time.NewTimer(every)
 		defer timer.Stop()
+		var missed int64
 		fail := func(err error) { yield(Chunk{}, &Error{Op: op, ID: id, Err: err}) }
 		for {
 			f, err := j.read()
@@ -49,12 +50,19 @@ func (r *Registry) Follow(ctx context.Context, id string, offset int64) iter.Seq
 					fail(err)
 					return
 				}
-				if len(b) > 0 && !yield(Chunk{Offset: at, Data: b, Dropped: at - offset}, nil) {
-					return
-				}
+				missed += at - offset // All of it, where the log has rolled on under us.
 				offset = at + int64(len(b))
+				if len(b) > 0 {
+					if !yield(Chunk{Offset: at, Data: b, Dropped: missed}, nil) {
+						return
+					}
+					missed = 0
+				}
 			}
 			if state, _ := f.state(); state.Finished() {
+				if missed > 0 {
+					yield(Chunk{Offset: offset, Dropped: missed}, nil)
+				}
 				return
 			}
 			timer.Reset(every)

@@ -22,7 +22,7 @@ func openIn(t testing.TB, dir string, opts *jobs.Options) *jobs.Registry {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if opts == nil || !opts.ReadOnly {
-			_, _ = r.StopAll(testenv.Context(t), jobs.Filter{}) // It may be closed.
+			_, _ = r.StopAll(testenv.Context(t), jobs.Filter{All: true}) // It may be closed.
 		}
 		require.NoError(t, r.Close())
 	})

@@ -31,6 +31,8 @@ func (j *job) host(ctx context.Context, r *Registry, bash string, spec Spec) (er
 	p.started()
 	fail := func(err error) error { return errors.Join(err, conn.Close()) }
 	if p.feed != nil && len(spec.Command) > longestArg {
+		stop := context.AfterFunc(ctx, func() { _ = p.feed.SetWriteDeadline(time.Unix(1, 0)) }) // A pipe can.
+		defer stop()
 		if _, err := p.feed.WriteString(spec.Command + "\x00"); err != nil {
 			return fail(err)
 		}

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
+	"syscall"
 
 	"github.com/limpet-sh/limpet/internal/supervisor"
 )
 
 // Write writes to what the job reads. It returns when the job, or the pipes before it,
 // have taken it all: some 64 KiB may wait there. If that takes longer than two
-// seconds the error is [ErrNotRead], and the number says how much was taken.
+// seconds the error is [ErrNotRead], and the number says how much was taken. Of two
+// calls at the same time, up to 4 KiB come in one piece (pipe(7)).
 func (r *Registry) Write(id string, p []byte) (int, error) {
 	const op = "write"
 	if err := r.writable(op, id); err != nil {
@@ -34,7 +35,7 @@ func (r *Registry) Write(id string, p []byte) (int, error) {
 	return n, nil
 }
 
-// Submit writes a line: the text, and what the Enter key types.
+// Submit writes a line, as Write does: the text, and what the Enter key types.
 func (r *Registry) Submit(id, text string) error {
 	enter := "\n"
 	if j, err := r.find("submit", id); err == nil && j.spec.PTY {
@@ -45,7 +46,8 @@ func (r *Registry) Submit(id, text string) error {
 }
 
 // CloseStdin lets the job read end-of-file, behind what was written. On a terminal it
-// types Ctrl-D, which does so where a program reads lines.
+// types Ctrl-D, which does so where a program reads lines. It does not wait for the
+// job. A second call is [ErrNotPossible].
 func (r *Registry) CloseStdin(id string) error {
 	const op = "close stdin of"
 	if err := r.writable(op, id); err != nil {
@@ -122,7 +124,7 @@ func (r *Registry) notWritten(op string, j *job, err error) error {
 		}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		e.Err, e.Remedy = ErrNotRead, "what was taken by now is not taken back"
-	case strings.Contains(err.Error(), "broken pipe"):
+	case errors.Is(err, syscall.EPIPE):
 		e.Err = ErrFinished
 	}
 	return e

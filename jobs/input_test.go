@@ -2,6 +2,8 @@ package jobs_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -112,6 +114,18 @@ func TestCtrlCReachesTheForegroundProgram(t *testing.T) {
 	until(t, r, job.ID, "^ready> ")
 	require.NoError(t, r.Submit(job.ID, "exit 5"))
 	assert.Equal(t, 5, end(t, r, job.ID).Exit.Code)
+}
+
+// Nor can what nobody has read keep it from its end.
+func TestAJobOnATerminalThatReadsNothingEnds(t *testing.T) {
+	r := open(t, nil)
+	job := start(t, r, jobs.Spec{Command: "echo up; until [[ -e go ]]; do sleep 0.01; done; exit 3", PTY: true, Dir: t.TempDir()})
+	until(t, r, job.ID, "up")
+	_, err := r.Write(job.ID, []byte(strings.Repeat("line\n", 50_000)))
+	assert.ErrorIs(t, err, jobs.ErrNotRead)
+	require.NoError(t, r.CloseStdin(job.ID))
+	require.NoError(t, os.WriteFile(filepath.Join(job.Dir, "go"), nil, 0o600))
+	assert.Equal(t, 3, end(t, r, job.ID).Exit.Code)
 }
 
 // All that was written to a terminal before the end is there.

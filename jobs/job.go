@@ -36,6 +36,7 @@ type job struct {
 	over    bool                // it does not run any more
 	ended   *files              // when it has finished for good: its files do not change any more
 	window  window
+	ready   chan struct{} // closed when its start is through
 	gone    chan struct{} // closed when it was forgotten
 
 	queued bool // its completion is in the queue; the queue's mutex guards it
@@ -43,7 +44,7 @@ type job struct {
 
 func (r *Registry) newJob(spec stored) *job {
 	return &job{
-		spec: spec, dir: filepath.Join(r.dir, spec.ID), gone: make(chan struct{}),
+		spec: spec, dir: filepath.Join(r.dir, spec.ID), gone: make(chan struct{}), ready: make(chan struct{}),
 		scanned: scanner{line: 1}, window: window{limits: r.opts.Watch},
 	}
 }
@@ -83,6 +84,7 @@ type memo struct {
 	Line    int64 `json:"line"`    // the number of the line there, from 1
 	Told    bool  `json:"told"`    // the end was told, or seen
 	Ended   bool  `json:"ended"`   // the end is in the history
+	Seen    int64 `json:"seen_ns"` // when an owner saw that it had ended
 	Off     bool  `json:"off"`     // matches are told no more, and the end is
 }
 
@@ -139,6 +141,12 @@ func (j *job) read() (files, error) {
 	if err != nil {
 		return f, err
 	}
+	if f.exit == nil {
+		// A directory that was removed reads as one in which nothing has happened.
+		if _, err := os.Stat(j.path(specFile)); err != nil {
+			return f, err
+		}
+	}
 	if f.started && process == nil {
 		j.mu.Lock()
 		j.process = &f.process
@@ -163,7 +171,7 @@ func (r *Registry) setOver(j *job, f *files) {
 	}
 	_, exit := f.state()
 	r.note(j, Event{Kind: Ended, Why: exit.String()})
-	r.remember(j, func(m *memo) { m.Ended = true })
+	r.remember(j, func(m *memo) { m.Ended, m.Seen = true, time.Now().UnixNano() })
 }
 
 // running reports whether the job may still run.
@@ -171,6 +179,16 @@ func (j *job) running() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return !j.over
+}
+
+// isReady reports whether the start of the job is through.
+func (j *job) isReady() bool {
+	select {
+	case <-j.ready:
+		return true
+	default:
+		return false
+	}
 }
 
 // settlePatience is how long a supervisor may take to record an end.

@@ -1,12 +1,26 @@
 package jobs
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
-// Filter says which jobs are meant. The zero value of a field means any.
+// Filter says which jobs are meant. The zero value of a field means any. To StopAll,
+// the zero Filter means nothing, unless All is set: a name that was left empty by
+// mistake is not to stop everything.
 type Filter struct {
+	All bool
+
 	Task, Session string
 	Labels        map[string]string // a job must have all of these
 	States        []State
+}
+
+var errNoFilter = errors.New("the filter names nothing: is a name empty?")
+
+// empty reports whether the filter names nothing, and does not mean to.
+func (f Filter) empty() bool {
+	return !f.All && f.Task == "" && f.Session == "" && len(f.Labels) == 0 && len(f.States) == 0
 }
 
 func (f Filter) has(s stored) bool {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"unicode/utf8"
 
 	"github.com/limpet-sh/limpet/internal/rolling"
 )
@@ -45,6 +46,9 @@ type Log struct {
 	Next   int64  `json:"next"`
 	Line   int64  `json:"line"`
 
+	// Binary says that Text is no UTF-8; as JSON it is not what was printed then.
+	Binary bool `json:"binary,omitempty"`
+
 	// Dropped is how many bytes of what was asked for are not kept any more.
 	Dropped int64 `json:"dropped,omitempty"`
 }
@@ -71,6 +75,7 @@ func (r *Registry) Log(id string, opts LogOptions) (Log, error) {
 	if log.Text = string(p.b); opts.Plain {
 		log.Text = string(plain(p.b))
 	}
+	log.Binary = !utf8.ValidString(log.Text)
 	if log.Next == f.log.End {
 		r.saw(j, log.Job)
 	}

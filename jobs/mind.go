@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"os"
 	"regexp"
 	"time"
 
@@ -27,13 +28,13 @@ func (r *Registry) mind(j *job) {
 	if j.handle != nil {
 		every, ended = seldom, j.handle.Done() // That is told.
 	}
-	if watch.Err != nil {
+	if _, err := os.Stat(j.dir); watch.Err != nil && err == nil { // Else it was forgotten just now.
 		r.opts.Logger.Warn("limpet: polling for news of a job", "job", j.spec.ID, "interval", r.opts.Poll, "err", watch.Err)
 		every = r.opts.Poll
 	}
 	patterns, _ := compile(j.spec.Watch) // They were compiled before.
 	m := &matcher{r: r, j: j, patterns: patterns}
-	ran := false
+	ran, unreadable := false, false
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for {
@@ -44,7 +45,10 @@ func (r *Registry) mind(j *job) {
 		default:
 		}
 		if err != nil {
-			r.opts.Logger.Warn("limpet: a job cannot be read", "job", j.spec.ID, "err", err)
+			if !unreadable {
+				r.opts.Logger.Warn("limpet: a job cannot be read", "job", j.spec.ID, "err", err)
+			}
+			unreadable = true // It is said once.
 		} else {
 			state, _ := f.state()
 			ran = ran || state == Running
@@ -149,6 +153,10 @@ func (m *matcher) match(f *files, finished bool) {
 		return
 	}
 	m.closeWindow()
+	if memo := m.j.remembered(); memo.Off || memo.Told {
+		m.patterns = nil // Nobody is told any more.
+		return
+	}
 	m.j.mu.Lock()
 	s := m.j.scanned
 	m.j.mu.Unlock()

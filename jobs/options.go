@@ -43,9 +43,10 @@ type Options struct {
 	// MaxRunning is how many jobs may run at the same time. 0 means 256.
 	MaxRunning int
 
-	// Retain is how long a finished job can still be looked at, and MaxFinished how
-	// many there are at most: the one that finished first is forgotten first. 0
-	// means 30 min, and 64.
+	// Retain is how long a job that is started here can still be looked at when it has
+	// finished, and a program has seen that. MaxFinished is how many such jobs there are
+	// at most: the one that finished first is forgotten first. 0 means 30 min, and
+	// 64. What of a forgotten job was not told yet still is.
 	Retain      time.Duration
 	MaxFinished int
 

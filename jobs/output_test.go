@@ -236,6 +236,62 @@ func TestASlowFollowerIsToldWhatItMissed(t *testing.T) {
 	assert.Equal(t, job.Output.End, got+missed)
 }
 
+// Also when all of what it has seen is gone before it is read.
+func TestAFollowerThatStandsStillIsToldWhatItMissed(t *testing.T) {
+	r := open(t, nil)
+	job := start(t, r, jobs.Spec{Command: "seq 1 20000; read x; seq 1 300000", Stdin: true})
+	testenv.Await(t, "the first part", func() bool { job, _ = r.Get(job.ID); return job.Output.End == 108894 })
+	var got, missed int64
+	for chunk, err := range r.Follow(testenv.Context(t), job.ID, 0) {
+		require.NoError(t, err)
+		require.Equal(t, got+missed+chunk.Dropped, chunk.Offset)
+		if got == 0 {
+			require.NoError(t, r.Submit(job.ID, ""))
+			end(t, r, job.ID)
+		}
+		got, missed = got+int64(len(chunk.Data)), missed+chunk.Dropped
+	}
+	job, err := r.Get(job.ID)
+	require.NoError(t, err)
+	assert.Positive(t, missed)
+	assert.Equal(t, job.Output.End, got+missed)
+}
+
+func TestWhoFollowsAForgottenJobIsToldSo(t *testing.T) {
+	dir := t.TempDir()
+	r := openIn(t, dir, nil)
+	reader := openIn(t, dir, &jobs.Options{ReadOnly: true})
+	job := start(t, r, jobs.Spec{Command: "echo x; sleep 1000"})
+	var last error
+	for _, err := range reader.Follow(testenv.Context(t), job.ID, 0) {
+		if last = err; err == nil {
+			_, err := r.Stop(testenv.Context(t), job.ID)
+			require.NoError(t, err)
+			require.NoError(t, r.Forget(job.ID))
+		}
+	}
+	assert.ErrorIs(t, last, jobs.ErrNotFound)
+	_, err := reader.Wait(testenv.Context(t), jobs.WaitOptions{IDs: []string{job.ID}})
+	assert.ErrorIs(t, err, jobs.ErrNotFound)
+}
+
+func TestBytesThatAreNoUTF8StayAndAreFlagged(t *testing.T) {
+	r := open(t, nil)
+	job, _ := run(t, r, jobs.Spec{Command: `printf 'A\x90hello \x9bworld\xff\n\e[31mmore\e[0m\n'`})
+	log, err := r.Log(job.ID, jobs.LogOptions{Plain: true})
+	require.NoError(t, err)
+	assert.Equal(t, "A\x90hello \x9bworld\xff\nmore\n", log.Text)
+	assert.True(t, log.Binary)
+	found, err := r.Search(job.ID, "hello|more", jobs.SearchOptions{})
+	require.NoError(t, err)
+	assert.Len(t, found.Matches, 2)
+	p, err := r.Poll(job.ID, nil)
+	require.NoError(t, err)
+	assert.True(t, p.Binary)
+	job, _ = run(t, r, jobs.Spec{Command: `printf '\e]0;no end '; printf 'x%.0s' {1..2000}; echo; echo after`})
+	until(t, r, job.ID, "^after$")
+}
+
 func TestFollowEndsWithItsContextAndForStrangers(t *testing.T) {
 	r := open(t, nil)
 	job := start(t, r, jobs.Spec{Command: "echo one; sleep 1000"})

@@ -3,6 +3,7 @@ package jobs
 import (
 	"bytes"
 	"errors"
+	"unicode/utf8"
 )
 
 // PollOptions say what a Poll returns. A nil *PollOptions is fine.
@@ -38,6 +39,7 @@ type Polled struct {
 	Offset  int64  `json:"offset"`
 	Dropped int64  `json:"dropped,omitempty"`
 	More    int64  `json:"more,omitempty"`
+	Binary  bool   `json:"binary,omitempty"` // New is no UTF-8; as JSON it is not what was printed then
 
 	// Last are the last lines, new or not.
 	Last []string `json:"last"`
@@ -96,13 +98,13 @@ func (f *files) poll(p *Polled, before int64, o PollOptions) (end int64, err err
 	if o.Plain {
 		b = plain(b)
 	}
-	p.New = string(b)
+	p.New, p.Binary, p.Last = string(b), !utf8.Valid(b), []string{}
 	if o.Lines > 0 {
 		last, err := f.tail(o.Lines)
 		if err != nil {
 			return 0, err
 		}
-		p.Last = last.lines(o.Plain)
+		p.Last = append(p.Last, last.lines(o.Plain)...)
 	}
 	return end, nil
 }

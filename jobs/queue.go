@@ -14,7 +14,7 @@ const queueMax = 1024
 type queue struct {
 	r *Registry
 
-	mu     sync.Mutex
+	mu     sync.Mutex // before that of a job, never the other way round
 	events []queued
 	missed int
 	some   chan struct{} // has a token if there may be an event for the pump
@@ -83,10 +83,11 @@ func (r *Registry) Events() <-chan Event {
 	return r.queue.out
 }
 
-// Drain takes the events that there are, the oldest first, and does not wait.
+// Drain takes the events that there are, the oldest first, and does not wait. After
+// Close there are none: what was not taken is told to the next owner.
 func (r *Registry) Drain() []Event {
-	if r.opts.ReadOnly {
-		return nil
+	if r.opts.ReadOnly || r.refusal() != nil {
+		return nil // What is left is the next owner's to tell.
 	}
 	q := r.queue
 	q.lock()
@@ -123,6 +124,13 @@ func (q *queue) push(event Event, of *job) {
 	}
 	q.events = append(q.events, queued{event, of, about})
 	q.wake()
+}
+
+// has reports whether the completion of a job is, or was, in the queue.
+func (q *queue) has(j *job) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return j.queued
 }
 
 func (q *queue) wake() {

@@ -158,6 +158,28 @@ func TestAfterAKillEveryJobIsFoundAsItIs(t *testing.T) {
 	assert.Empty(t, again.events)
 }
 
+// Neither the program nor the supervisor is there to end the job.
+func TestAJobThatWasToEndWithItsProgramDoesInAnyCase(t *testing.T) {
+	testenv.NeedProc(t)
+	dir := t.TempDir()
+	p := play(t, "hold", dir)
+	id := p.start(t, jobs.Spec{Command: "echo $$; exec sleep 1000"})
+	reader := openIn(t, dir, &jobs.Options{ReadOnly: true})
+	pid, err := strconv.Atoi(until(t, reader, id, `^\d+$`).Text)
+	require.NoError(t, err)
+	b, err := os.ReadFile(filepath.Join(dir, id, "process.json"))
+	require.NoError(t, err)
+	var record struct{ Supervisor struct{ PID int } }
+	require.NoError(t, json.Unmarshal(b, &record))
+	require.NoError(t, syscall.Kill(record.Supervisor.PID, syscall.SIGKILL))
+	p.kill()
+	r := openIn(t, dir, nil)
+	job := end(t, r, id)
+	assert.Equal(t, jobs.Lost, job.State)
+	assert.Equal(t, jobs.ByProgram, job.Exit.Stopped)
+	assert.False(t, testenv.Alive(pid))
+}
+
 func TestWhatWasPolledIsRememberedOverACrash(t *testing.T) {
 	dir := t.TempDir()
 	r, err := jobs.Open(dir, nil)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/gofrs/flock"
 )
@@ -39,6 +40,7 @@ type Registry struct {
 	jobs    map[string]*job // of the owner: all of them
 	closed  bool
 	closing chan struct{}
+	shut    chan struct{}  // closed when Close is through
 	starts  sync.WaitGroup // that are under way; Close gives them up
 	work    sync.WaitGroup // goroutines; they end at closing
 	life    context.Context
@@ -57,16 +59,18 @@ type Registry struct {
 // their exit codes and their watch patterns. Those that were to end with their program
 // have.
 func Open(dir string, opts *Options) (*Registry, error) {
-	r := &Registry{opts: opts.withDefaults(), jobs: make(map[string]*job), closing: make(chan struct{})}
+	r := &Registry{opts: opts.withDefaults(), jobs: make(map[string]*job), closing: make(chan struct{}), shut: make(chan struct{})}
 	r.breaker.limits = r.opts.Watch
 	r.life, r.giveUp = context.WithCancelCause(context.Background())
 	fail := func(err error, remedy string) (*Registry, error) {
 		return nil, &Error{Op: "open " + dir, Err: err, Remedy: remedy}
 	}
-	if dir == "" {
-		dir = DefaultDir()
-	}
 	var err error
+	if dir == "" {
+		if dir, err = DefaultDir(); err != nil {
+			return fail(err, "set HOME or XDG_STATE_HOME, or name a directory")
+		}
+	}
 	if r.dir, err = filepath.Abs(dir); err != nil {
 		return fail(err, "")
 	}
@@ -83,6 +87,9 @@ func Open(dir string, opts *Options) (*Registry, error) {
 	}
 	if err := os.MkdirAll(r.dir, dirMode); err != nil {
 		return fail(err, "name a directory that can be made and written to")
+	}
+	if err := private(r.dir); err != nil {
+		return fail(err, "name a directory of your own, with mode 0700")
 	}
 	if err := r.own(); err != nil {
 		return fail(err, "ask that one, or look at the jobs with Options.ReadOnly")
@@ -101,16 +108,31 @@ var errNoDir = errors.New("it is no directory")
 
 // DefaultDir is where the jobs of a user are: $XDG_STATE_HOME/limpet/jobs, or
 // ~/.local/state/limpet/jobs (XDG base directory specification).
-func DefaultDir() string {
+// It fails where neither is set.
+func DefaultDir() (string, error) {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) { // Relative ones are to be ignored.
 		home, err := os.UserHomeDir()
 		if err != nil {
-			home = os.TempDir()
+			return "", errors.New("there is no directory of the user's")
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
-	return filepath.Join(state, "limpet", "jobs")
+	return filepath.Join(state, "limpet", "jobs"), nil
+}
+
+// private refuses a directory in which somebody else could put jobs: what is in it says
+// which processes are signalled.
+func private(dir string) error {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	const others = 0o022
+	if owner, ok := st.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() || st.Mode().Perm()&others != 0 {
+		return fmt.Errorf("others than this user can write to it, or own it: mode %v", st.Mode().Perm())
+	}
+	return nil
 }
 
 // own takes the lock, which is free as soon as its program is gone, and says whose it
@@ -153,14 +175,29 @@ func (r *Registry) recover() error {
 			continue
 		}
 		j := r.newJob(spec)
+		close(j.ready)
 		j.readMemo()
 		r.jobs[id] = j
+		if f, err := j.read(); err == nil && f.exit != nil {
+			r.setOver(j, &f) // Its age counts from now on, if nobody has seen it before.
+		}
 		if f, err := j.read(); r.crashed && err == nil && f.exit == nil {
 			r.note(j, Event{Kind: Recovered})
 		}
 		r.look(j)
+		r.orphaned(j)
 	}
 	return nil
+}
+
+// orphaned ends a job that was to end with its program, but whose supervisor was killed
+// as well.
+func (r *Registry) orphaned(j *job) {
+	f, err := j.read()
+	if err != nil || j.spec.Lifetime != WithProgram || !f.present.Job || f.present.Supervisor {
+		return
+	}
+	r.work.Go(func() { r.end(r.life, j, ByProgram) })
 }
 
 // listed returns the names of the jobs' directories.
@@ -214,6 +251,7 @@ func (r *Registry) find(op, id string) (*job, error) {
 		j := r.jobs[id]
 		r.mu.Unlock()
 		if j != nil {
+			<-j.ready // Close ends a start that hangs.
 			return j, nil
 		}
 	} else if validID(id) {
@@ -236,6 +274,7 @@ func (r *Registry) reading(spec stored) *job {
 		return j
 	}
 	j := r.newJob(spec)
+	close(j.ready)
 	r.jobs[spec.ID] = j
 	return j
 }
@@ -285,10 +324,11 @@ func (r *Registry) Close() error {
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
-		r.work.Wait()
+		<-r.shut
 		return nil
 	}
 	r.closed = true
+	defer close(r.shut)
 	r.mu.Unlock()
 	r.giveUp(errClosed)
 	if r.opts.ReadOnly {
@@ -307,7 +347,7 @@ func (r *Registry) Close() error {
 	r.queue.close()
 	r.retire.close()
 	r.work.Wait()
-	for _, j := range r.jobs { // Nobody else has them any more.
+	for _, j := range r.all() {
 		j.release()
 		j.reap()
 	}

@@ -79,16 +79,16 @@ func (r *Registry) expire() (next time.Duration) {
 	now := r.opts.now()
 	for _, j := range r.all() {
 		f, err := j.read()
-		if err != nil {
+		if err != nil || !j.isReady() {
 			continue
 		}
 		job := f.job(now)
-		if !job.State.Finished() || job.Leftover || f.present.Elsewhere != "" {
-			continue
+		if !job.State.Finished() || job.Leftover || f.exit == nil || r.owed(j) {
+			continue // Without a record it may only be that it cannot be seen from here.
 		}
-		ended := job.Started
-		if !job.Exit.Ended.IsZero() {
-			ended = job.Exit.Ended
+		ended := job.Exit.Ended
+		if seen := time.Unix(0, j.remembered().Seen); seen.After(ended) {
+			ended = seen // It ended while no program was there.
 		}
 		over = append(over, finished{j, ended})
 	}
@@ -97,12 +97,20 @@ func (r *Registry) expire() (next time.Duration) {
 	})
 	next = r.opts.Retain
 	for i, one := range over {
-		if left := r.opts.Retain - now.Sub(one.ended); len(over)-i <= r.opts.MaxFinished && left > 0 {
-			return left
+		left := one.j.spec.Retain - now.Sub(one.ended)
+		if len(over)-i <= r.opts.MaxFinished && left > 0 {
+			next = min(next, left)
+			continue
 		}
-		r.drop(one.j)
+		r.drop(one.j) // What is in the queue of it is still told.
 	}
 	return next
+}
+
+// owed reports whether the end of a job is still to be put into the queue.
+func (r *Registry) owed(j *job) bool {
+	memo := j.remembered()
+	return (j.spec.Notify || memo.Off) && !memo.Told && !r.queue.has(j)
 }
 
 // drop removes a job and its directory. Whoever waits for it is told that it is gone.
@@ -111,7 +119,6 @@ func (r *Registry) drop(j *job) {
 	delete(r.jobs, j.spec.ID)
 	r.mu.Unlock()
 	j.release()
-	r.queue.withdraw(j)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/supervisor"
 	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
@@ -103,13 +105,14 @@ func TestAYearOfJobsLeavesNothing(t *testing.T) {
 	warm := finish(t, r, Spec{Command: "true", Notify: true, Watch: nil})
 	fds := testenv.FDs(t)
 	for range 40 {
-		finish(t, r, Spec{Command: "echo match", Watch: []string{"match"}})
-		job, err := r.Start(testenv.Context(t), Spec{Command: "echo x", Notify: true}) // Nobody looks at this one.
-		require.NoError(t, err)
-		testenv.Await(t, "its end", func() bool {
-			now, err := r.Get(job.ID)
-			return err != nil || now.State.Finished()
-		})
+		for _, spec := range []Spec{{Command: "echo match", Watch: []string{"match"}}, {Command: "echo x", Notify: true}} {
+			job, err := r.Start(testenv.Context(t), spec)
+			require.NoError(t, err)
+			testenv.Await(t, "its end", func() bool { // After which it may be forgotten at once.
+				now, err := r.Get(job.ID)
+				return err != nil || now.State.Finished()
+			})
+		}
 		c.pass(9 * 24 * time.Hour)
 		r.expire()
 	}
@@ -139,6 +142,94 @@ func TestEventsThatNobodyTakesAreBoundedAndCounted(t *testing.T) {
 	assert.Equal(t, Completed, events[1].Kind, "the last to be dropped")
 	assert.EqualValues(t, 5*queueMax-1, events[queueMax].Offset)
 	assert.Empty(t, r.Drain())
+}
+
+// Forgetting a job is not a reason to keep its end from whoever asked for it.
+func TestTheEndOfAForgottenJobIsTold(t *testing.T) {
+	r, _ := opened(t, Options{MaxFinished: 2})
+	for range 6 {
+		job, err := r.Start(testenv.Context(t), Spec{Command: "true", Notify: true})
+		require.NoError(t, err)
+		testenv.Await(t, "its end", func() bool {
+			now, err := r.Get(job.ID)
+			return err != nil || now.State.Finished()
+		})
+	}
+	var told []Event
+	testenv.Await(t, "all", func() bool {
+		told = append(told, r.Drain()...)
+		return len(told) >= 6
+	})
+	assert.Len(t, told, 6)
+	r.expire()
+	assert.Len(t, listed(t, r), 2)
+}
+
+// What ended while no program was there is found, however long that was.
+func TestTheAgeOfAJobCountsFromWhenItsEndWasSeen(t *testing.T) {
+	dir, c := t.TempDir(), &clock{}
+	r, err := Open(dir, &Options{now: c.now})
+	require.NoError(t, err)
+	job, err := r.Start(testenv.Context(t), Spec{Command: "read x; exit 4", Stdin: true, Lifetime: Detached, Notify: true})
+	require.NoError(t, err)
+	require.NoError(t, r.CloseStdin(job.ID))
+	require.NoError(t, r.Close())
+	path := filepath.Join(dir, job.ID, "exit.json")
+	exit, err := supervisor.Exit{}, error(nil)
+	testenv.Await(t, "its record", func() bool {
+		exit, err = supervisor.ReadExit(filepath.Dir(path))
+		return err == nil
+	})
+	exit.Ended = time.Now().Add(-24 * time.Hour)
+	require.NoError(t, supervisor.WriteExit(filepath.Dir(path), exit))
+	_ = os.Remove(filepath.Join(dir, job.ID, memoFile)) // The first program may have seen it.
+
+	r, err = Open(dir, &Options{now: c.now, Retain: time.Minute}) // The job has a Retain of its own.
+	require.NoError(t, err)
+	defer r.Close()
+	testenv.Await(t, "the event", func() bool { return len(r.Drain()) == 1 })
+	r.expire()
+	assert.Equal(t, []string{job.ID}, listed(t, r))
+	c.pass(DefaultRetain + time.Second)
+	r.expire()
+	assert.Empty(t, listed(t, r))
+}
+
+func TestADirectoryOfOthersIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o777))
+	_, err := Open(dir, nil)
+	assert.ErrorContains(t, err, "others than this user")
+	assert.ErrorContains(t, err, "0700")
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_STATE_HOME", "")
+	_, err = Open("", nil)
+	assert.ErrorContains(t, err, "set HOME or XDG_STATE_HOME")
+}
+
+// Whoever forgets a job does so when its start is through, or finds it still running.
+func TestForgettingIsSafeBesideStarting(t *testing.T) {
+	r, _ := opened(t, Options{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 30 {
+			job, err := r.Start(t.Context(), Spec{Command: "true"})
+			assert.NoError(t, err)
+			assert.NotEmpty(t, job.ID)
+		}
+	}()
+	for over := false; !over; {
+		select {
+		case <-done:
+			over = true
+		default:
+		}
+		for _, id := range listed(t, r) {
+			_ = r.Forget(id)               // It may run.
+			_, _ = r.Stop(t.Context(), id) // It may be forgotten.
+		}
+	}
 }
 
 func TestAHistoryIsBounded(t *testing.T) {

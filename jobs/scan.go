@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/limpet-sh/limpet/internal/rolling"
 )
 
@@ -50,7 +48,7 @@ func (s *scanner) lines(b []byte, final bool, each func(Match) bool) (used int, 
 		if !whole && !final && len(line) < longestLine {
 			break
 		}
-		m := Match{Number: s.line, Offset: s.at, Text: ansi.Strip(string(bytes.TrimRight(line, "\r\n")))}
+		m := Match{Number: s.line, Offset: s.at, Text: string(plain(bytes.TrimRight(line, "\r\n")))}
 		s.at += int64(len(line))
 		if used += len(line); whole {
 			s.line++

@@ -26,7 +26,9 @@ const (
 	// the registry is closed. It is the zero value's, too.
 	WithProgram Lifetime = "program"
 
-	// Detached lets the job run on. Whoever opens the registry next has it.
+	// Detached lets the job run on. Whoever opens the registry next has it. It is
+	// [ErrNotPossible] by another transport than the local one, as in a sandbox: there
+	// the program is needed as long as the job runs.
 	Detached Lifetime = "detached"
 )
 
@@ -76,7 +78,7 @@ type Spec struct {
 	OutputLimit int64
 
 	// Transport is where it runs; nil means that of the registry. A policy comes with
-	// it: a sandbox is a Transport.
+	// it: a sandbox is a Transport. Only the local one has Detached jobs.
 	Transport transport.Transport
 
 	own []string // Env as it was given: a sandbox passes it on
@@ -108,6 +110,7 @@ type stored struct {
 	Lifetime    Lifetime          `json:"lifetime"`
 	Timeout     time.Duration     `json:"timeout_ns,omitempty"`
 	OutputLimit int64             `json:"output_limit"`
+	Retain      time.Duration     `json:"retain_ns"` // that of the registry that it was started in
 	Ladder      interrupt.Ladder  `json:"ladder,omitempty"`
 	Created     time.Time         `json:"created"`
 	Mark        string            `json:"mark"`

@@ -51,6 +51,7 @@ func (r *Registry) Start(ctx context.Context, spec Spec) (Job, error) {
 	if err != nil {
 		return fail(err, "")
 	}
+	defer close(j.ready)
 	if here {
 		err = j.spawn(ctx, r, bash, spec)
 	} else {
@@ -62,10 +63,7 @@ func (r *Registry) Start(ctx context.Context, spec Spec) (Job, error) {
 	}
 	r.note(j, Event{Kind: Started})
 	r.look(j)
-	f, err := j.read()
-	if err != nil {
-		return fail(err, "")
-	}
+	f, _ := j.read() // It runs, whatever can be read.
 	return r.present(j, &f), nil
 }
 
@@ -91,7 +89,7 @@ func (r *Registry) make(spec Spec) (*job, error) {
 	s := stored{
 		ID: newID(spec.Command), Command: spec.Command, Dir: spec.Dir, PTY: spec.PTY, Stdin: spec.Stdin,
 		Task: spec.Task, Session: spec.Session, Labels: spec.Labels, Watch: spec.Watch, Notify: spec.Notify,
-		Lifetime: spec.Lifetime, Timeout: spec.Timeout, OutputLimit: spec.OutputLimit, Ladder: r.opts.Ladder,
+		Lifetime: spec.Lifetime, Timeout: spec.Timeout, OutputLimit: spec.OutputLimit, Retain: r.opts.Retain, Ladder: r.opts.Ladder,
 		Created: time.Now(), Mark: environ.JobVar + "=" + ipc.NewID(),
 	}
 	if spec.Notify && len(spec.Watch) > 0 {

@@ -48,10 +48,14 @@ func (r *Registry) Stop(ctx context.Context, id string) (Stopped, error) {
 }
 
 // StopAll stops the jobs of the filter that run, at the same time, as for a task that
-// was given up.
+// was given up, and returns when they have ended. An empty filter is an error: see
+// [Filter].
 func (r *Registry) StopAll(ctx context.Context, filter Filter) ([]Stopped, error) {
 	if err := r.mine("stop", ""); err != nil {
 		return nil, err
+	}
+	if filter.empty() {
+		return nil, &Error{Op: "stop", Err: errNoFilter, Remedy: "set Filter.All to stop all jobs"}
 	}
 	jobs, err := r.List(filter)
 	if err != nil {
@@ -132,6 +136,7 @@ func (r *Registry) Forget(id string) error {
 	if !job.State.Finished() || job.Leftover {
 		return &Error{Op: "forget", ID: id, Err: ErrRunning, Remedy: "stop it first"}
 	}
+	r.queue.withdraw(j)
 	r.drop(j)
 	return nil
 }

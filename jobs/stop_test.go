@@ -143,6 +143,8 @@ func TestAllOfATaskCanBeFoundAndStopped(t *testing.T) {
 	assert.Len(t, stopped, 2)
 	assert.Zero(t, active(jobs.Filter{Task: "a"}))
 	assert.Equal(t, 1, active(jobs.Filter{Session: "s"}))
+	_, err = r.StopAll(testenv.Context(t), jobs.Filter{})
+	assert.ErrorContains(t, err, "Filter.All")
 	stopped, err = r.StopAll(testenv.Context(t), jobs.Filter{Task: "nobody's"})
 	require.NoError(t, err)
 	assert.Empty(t, stopped)

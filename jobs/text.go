@@ -43,12 +43,33 @@ func wholeEscapes(b []byte) int {
 	if at < 0 || len(b)-at > longestEscape {
 		return len(b)
 	}
-	_, _, n, state := ansi.DecodeSequence(b[at:], ansi.NormalState, nil)
-	if state != ansi.NormalState && n == len(b)-at || n == 1 {
+	if _, whole := sequence(b[at:]); !whole {
 		return at
 	}
 	return len(b)
 }
 
-// plain takes the escape sequences out.
-func plain(b []byte) []byte { return []byte(ansi.Strip(string(b))) }
+// sequence returns how long the escape sequence is with which b begins, and whether its
+// end is there.
+func sequence(b []byte) (n int, whole bool) {
+	_, _, n, state := ansi.DecodeSequence(b, ansi.NormalState, nil)
+	return max(n, 1), state == ansi.NormalState && n > 1
+}
+
+// plain takes the escape sequences out: those that begin with ESC. What is no UTF-8 stays
+// as it is, also where a terminal of old would take it for the beginning of one.
+func plain(b []byte) []byte {
+	kept := make([]byte, 0, len(b))
+	for {
+		at := bytes.IndexByte(b, escape)
+		if at < 0 {
+			return append(kept, b...)
+		}
+		kept = append(kept, b[:at]...)
+		n, whole := sequence(b[at:])
+		if !whole && n > longestEscape {
+			n = 1 // It never ends, and would take everything with it.
+		}
+		b = b[at+n:]
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,6 +103,9 @@ func (f *registryFlags) change(ctx context.Context, opts jobs.Options, do func(*
 // own opens the jobs as soon as nobody else owns them, or gives up.
 func (f *registryFlags) own(ctx context.Context, opts jobs.Options, patience time.Duration) (*jobs.Registry, error) {
 	opts.Logger = f.console.logger()
+	if opts.MaxFinished == 0 {
+		opts.MaxFinished = math.MaxInt // Who looks, or stops one, forgets none of the others.
+	}
 	const pause = 20 * time.Millisecond // A lock raises no event when it is free.
 	for began := time.Now(); ; {
 		r, err := jobs.Open(f.dir, &opts)

@@ -105,7 +105,7 @@ func (f *startFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 		return err
 	}
 	spec.Command = script
-	return f.where.change(ctx, jobs.Options{Bash: f.shell.bash, Env: env}, func(r *jobs.Registry) error {
+	return f.where.change(ctx, jobs.Options{Bash: f.shell.bash, Env: env, MaxFinished: jobs.DefaultMaxFinished}, func(r *jobs.Registry) error {
 		job, err := r.Start(ctx, spec)
 		if err != nil {
 			return err

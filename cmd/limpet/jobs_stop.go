@@ -69,6 +69,7 @@ func (f *stopFlags) filter(cmd *cobra.Command, args []string) (jobs.Filter, erro
 	if err != nil {
 		return filter, err
 	}
+	filter.All = f.all
 	for _, name := range belongsNames {
 		if err := oneOf(cmd, "all", name); err != nil {
 			return filter, err

@@ -74,8 +74,8 @@ func (in *input) end() {
 // close ends the copying: the job has ended. It is safe to call twice.
 func (in *input) close() {
 	in.retire()
-	if !in.pty { // Else it is the output's, too.
-		_ = in.w.SetWriteDeadline(time.Unix(1, 0)) // Wakes who hands on even while that waits.
-	}
+	// Wakes who hands on even while that waits. Of a terminal that nobody has open any
+	// more, a write is tried without end, and without a pause. Reading goes on.
+	_ = in.w.SetWriteDeadline(time.Unix(1, 0))
 	in.drain.close()
 }

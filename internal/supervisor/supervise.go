@@ -234,11 +234,11 @@ func (s *supervision) finish() error {
 	s.mu.Unlock()
 	exit.Ended = time.Now()
 	exit.Output, exit.Lost = s.output.written()
+	err := s.recordExit(exit)
+	s.beat.now()
 	if s.input != nil {
 		s.input.close()
 	}
-	err := s.recordExit(exit)
-	s.beat.now()
 	<-s.alone
 	if !reapsAll {
 		<-s.output.over
