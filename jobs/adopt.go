@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/supervisor"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/transport"
@@ -48,6 +49,11 @@ func (r *Registry) Adopt(ctx context.Context, command Foreground, spec Spec) (Jo
 		spec.Lifetime != "" && spec.Lifetime != WithProgram {
 		return fail(fmt.Errorf("%w: the command runs already", ErrNotPossible), "leave out of the Spec what says how to start it")
 	}
+	for _, j := range r.all() {
+		if j.adopted() == command {
+			return fail(fmt.Errorf("%w: it is a job already", ErrNotPossible), "see "+j.spec.ID)
+		}
+	}
 	ctx, done, err := r.starting(ctx)
 	if err != nil {
 		return fail(err, "")
@@ -66,12 +72,19 @@ func (r *Registry) Adopt(ctx context.Context, command Foreground, spec Spec) (Jo
 	o := j.order(r)
 	o.Timeout = 0 // The supervisor cannot tell the command from others of its session.
 	o.Adopt = &supervisor.Adoption{Job: identify(command.PID()), Started: command.Started()}
-	if j.handle, err = supervisor.Start(ctx, o, command.Output()); err != nil {
+	select {
+	case <-command.Done():
+		o.Adopt.Job = proc.ID{} // Its pid may be somebody else's by now.
+	default:
+	}
+	j.mu.Lock()
+	j.foreground = command // Before anybody can see it run, and stop it.
+	j.mu.Unlock()
+	if err = j.supervise(supervisor.Start(ctx, o, command.Output())); err != nil {
 		r.drop(j)
 		return fail(err, "")
 	}
-	j.foreground = command
-	r.work.Go(func() { r.awaitForeground(j) })
+	r.work.Go(func() { r.awaitForeground(j, command) })
 	r.note(j, Event{Kind: Adopted})
 	r.look(j)
 	f, _ := j.read() // It runs, whatever can be read.
@@ -80,23 +93,30 @@ func (r *Registry) Adopt(ctx context.Context, command Foreground, spec Spec) (Jo
 
 // awaitForeground waits for the end of an adopted command, and stops it at its timeout.
 // Registry.Close ends the command.
-func (r *Registry) awaitForeground(j *job) {
+func (r *Registry) awaitForeground(j *job, command Foreground) {
 	var timeout <-chan time.Time
 	if j.spec.Timeout > 0 {
 		timer := time.NewTimer(j.spec.Timeout)
 		defer timer.Stop()
 		timeout = timer.C
 	}
+	alone, closing := j.supervised().Done(), r.closing
 	for {
 		select {
-		case <-j.foreground.Done():
-			r.ended(j, j.foreground.Exit())
-			_ = j.foreground.Close() // It has ended.
+		case <-command.Done():
+			r.ended(j, command.Exit())
+			_ = command.Close() // It has ended.
 			return
+		case <-alone:
+			alone = nil
+			_ = command.Close() // Nobody reads what it prints: it would wait for that for ever.
+		case <-closing:
+			closing = nil
+			_ = command.Close() // It was stopped; but who reads it may be stopped, too.
 		case <-timeout:
 			timeout = nil
 			_ = supervisor.Stopping(j.dir, ByTimeout) // If it is gone, nobody records it.
-			j.foreground.Stop(r.opts.Ladder)
+			command.Stop(r.opts.Ladder)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,6 +69,33 @@ func TestAForegroundCommandBecomesAJob(t *testing.T) {
 	assert.Equal(t, "before\nafter\n", output(t, r, job.ID))
 }
 
+// Nobody reads what an adopted command prints, if its supervisor is gone.
+func TestAnAdoptedCommandOutlivesItsSupervisorForAMomentOnly(t *testing.T) {
+	testenv.NeedProc(t)
+	dir := testenv.TempDir(t)
+	sh := shellIn(t, dir)
+	r := open(t, nil)
+	job, err := r.Adopt(testenv.Context(t), foreground(t, sh, "until [[ -e go ]]; do sleep 0.01; done; head -c 1000000 /dev/zero"), jobs.Spec{})
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(supervisorOf(t, r, job.ID), syscall.SIGKILL))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	assert.Equal(t, jobs.Lost, end(t, r, job.ID).State)
+	require.NoError(t, r.Close())
+}
+
+func TestACommandThatHasEndedIsStoppedAtOnceThoughNobodyReads(t *testing.T) {
+	testenv.NeedProc(t)
+	dir := testenv.TempDir(t)
+	sh := shellIn(t, dir)
+	running := foreground(t, sh, "sleep 0.1; head -c 1000000 /dev/zero; touch ended")
+	testenv.Await(t, "its end", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "ended"))
+		return err == nil
+	})
+	running.Stop(nil)
+	require.NoError(t, running.Close())
+}
+
 func TestAnAdoptedCommandIsStoppedAsAJobIs(t *testing.T) {
 	testenv.NeedProc(t)
 	dir := testenv.TempDir(t)
@@ -89,6 +117,12 @@ func TestAnAdoptedCommandIsStoppedAsAJobIs(t *testing.T) {
 	job, err = r.Adopt(ctx, foreground(t, sh, "sleep 1023; touch X"), jobs.Spec{})
 	require.NoError(t, err)
 	running := foreground(t, sh, "sleep 1024; touch X")
+	twice := foreground(t, sh, "sleep 1025")
+	again, err := r.Adopt(ctx, twice, jobs.Spec{})
+	require.NoError(t, err)
+	_, err = r.Adopt(ctx, twice, jobs.Spec{})
+	assert.ErrorIs(t, err, jobs.ErrNotPossible)
+	assert.ErrorContains(t, err, again.ID)
 	for _, spec := range []jobs.Spec{{Command: "x"}, {Dir: "/"}, {PTY: true}, {Lifetime: jobs.Detached}} {
 		_, err = r.Adopt(ctx, running, spec)
 		assert.ErrorIs(t, err, jobs.ErrNotPossible)

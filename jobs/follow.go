@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"time"
 
@@ -41,7 +40,7 @@ func (r *Registry) Follow(ctx context.Context, id string, offset int64) iter.Seq
 		for {
 			f, err := j.read()
 			if err != nil {
-				fail(fmt.Errorf("%w any more: it was forgotten", ErrNotFound))
+				fail(j.unreadable(err))
 				return
 			}
 			for offset < f.log.End {

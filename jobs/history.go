@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // The file of a job in which its history is, and the one in which what was before that
@@ -21,7 +22,9 @@ const historyMax = 64 << 10
 // note appends to the history of a job. What nobody can write down is not worth an
 // error.
 func (r *Registry) note(j *job, event Event) {
-	event.Time, event.Job = r.opts.now(), nil
+	if event.Job = nil; event.Time.IsZero() {
+		event.Time = r.opts.now()
+	}
 	b, err := json.Marshal(event)
 	if err != nil {
 		panic("jobs: " + err.Error()) // Text and numbers.
@@ -33,7 +36,8 @@ func (r *Registry) note(j *job, event Event) {
 		return
 	default:
 	}
-	f, err := os.OpenFile(j.path(historyFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, fileMode)
+	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE | syscall.O_NONBLOCK | syscall.O_NOFOLLOW // It may be no file by now.
+	f, err := os.OpenFile(j.path(historyFile), flags, fileMode)
 	if err != nil {
 		r.opts.Logger.Warn("limpet: the history of a job could not be written", "job", j.spec.ID, "err", err)
 		return
@@ -47,7 +51,8 @@ func (r *Registry) note(j *job, event Event) {
 
 // History returns what has happened to a job as far as its owners know, the oldest
 // first: what of it was told, and what was done with it. Of a long one the beginning
-// is left out.
+// is left out. An end that no owner has seen yet is not in it, and what was found
+// again after a crash may be in it twice. It does not wait.
 func (r *Registry) History(id string) ([]Event, error) {
 	const op = "history"
 	j, err := r.find(op, id)
@@ -56,14 +61,15 @@ func (r *Registry) History(id string) ([]Event, error) {
 	}
 	events := []Event{}
 	for _, name := range []string{oldHistoryFile, historyFile} {
-		f, err := os.Open(j.path(name))
+		f, err := os.OpenFile(j.path(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, &Error{Op: op, ID: id, Err: err}
 		}
-		for lines := bufio.NewScanner(f); lines.Scan(); {
+		lines := bufio.NewScanner(f)
+		for lines.Buffer(nil, 2*historyMax); lines.Scan(); {
 			var event Event
 			if json.Unmarshal(lines.Bytes(), &event) == nil { // Else its writer was killed.
 				events = append(events, event)

@@ -46,7 +46,7 @@ func (j *job) host(ctx context.Context, r *Registry, bash string, spec Spec) (er
 	case spec.Stdin:
 		files = append(files, p.feed)
 	}
-	if j.handle, err = supervisor.Start(ctx, o, files...); err != nil {
+	if err = j.supervise(supervisor.Start(ctx, o, files...)); err != nil {
 		return fail(err)
 	}
 	r.work.Go(func() { r.await(j, conn) })

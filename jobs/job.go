@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -25,10 +26,10 @@ type job struct {
 	spec stored
 	dir  string
 
+	mu         sync.Mutex
 	handle     *supervisor.Handle // if this program has started it
 	foreground Foreground         // if it was one
 
-	mu      sync.Mutex
 	memo    memo
 	scanned scanner             // how far its output was matched
 	untold  []Match             // that are in the queue, the oldest first
@@ -56,12 +57,9 @@ const (
 )
 
 func readSpec(dir string) (s stored, err error) {
-	b, err := os.ReadFile(filepath.Join(dir, specFile))
-	if err != nil {
+	const most = 64 << 20 // A script is in it.
+	if err := supervisor.ReadJSON(filepath.Join(dir, specFile), &s, most); err != nil {
 		return s, err
-	}
-	if err := json.Unmarshal(b, &s); err != nil {
-		return s, fmt.Errorf("%s is damaged: %w", specFile, err)
 	}
 	if s.ID != filepath.Base(dir) {
 		return s, fmt.Errorf("%s is that of %q", specFile, s.ID)
@@ -93,9 +91,7 @@ type memo struct {
 const memoSize = 256
 
 func (j *job) readMemo() {
-	b, err := os.ReadFile(filepath.Join(j.dir, memoFile))
-	if err == nil {
-		_ = json.Unmarshal(bytes.TrimRight(b, " \n"), &j.memo) // Without it, nothing was told yet.
+	if err := supervisor.ReadJSON(filepath.Join(j.dir, memoFile), &j.memo, 2*memoSize); err == nil { // Without it, nothing was told yet.
 		j.scanned = scanner{at: j.memo.Watched, line: max(j.memo.Line, 1)}
 	}
 }
@@ -113,7 +109,7 @@ func (r *Registry) remember(j *job, change func(*memo)) {
 		panic("jobs: " + err.Error()) // Numbers and booleans.
 	}
 	b = append(b, bytes.Repeat([]byte{' '}, max(memoSize-len(b)-1, 0))...)
-	f, err := os.OpenFile(filepath.Join(j.dir, memoFile), os.O_WRONLY|os.O_CREATE, fileMode)
+	f, err := os.OpenFile(filepath.Join(j.dir, memoFile), os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, fileMode) // It waits for nobody: it may be no file by now.
 	if err == nil {
 		_, err = f.WriteAt(append(b, '\n'), 0)
 		err = errors.Join(err, f.Close())
@@ -170,7 +166,7 @@ func (r *Registry) setOver(j *job, f *files) {
 		return
 	}
 	_, exit := f.state()
-	r.note(j, Event{Kind: Ended, Why: exit.String()})
+	r.note(j, Event{Kind: Ended, Time: exit.Ended, Why: exit.String()})
 	r.remember(j, func(m *memo) { m.Ended, m.Seen = true, time.Now().UnixNano() })
 }
 
@@ -226,22 +222,64 @@ func (r *Registry) rememberScan(j *job) {
 // release lets go of what this program has of the job. A job that lives with it was
 // ended before.
 func (j *job) release() {
-	if j.handle != nil {
-		j.handle.Release()
+	if h := j.supervised(); h != nil {
+		h.Release()
 	}
+}
+
+// supervise notes the supervisor that this program has started. The job may have ended,
+// and been forgotten, before its start returns.
+func (j *job) supervise(h *supervisor.Handle, err error) error {
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.handle = h
+	j.mu.Unlock()
+	select {
+	case <-j.gone:
+		h.Release()
+	default:
+	}
+	return nil
+}
+
+func (j *job) supervised() *supervisor.Handle {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.handle
+}
+
+func (j *job) adopted() Foreground {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.foreground
+}
+
+// unreadable says why the job could not be read: it was forgotten, or else.
+func (j *job) unreadable(err error) error {
+	select {
+	case <-j.gone:
+	default:
+		if !errors.Is(err, fs.ErrNotExist) { // By its owner, if that is another program.
+			return err
+		}
+	}
+	return fmt.Errorf("%w any more: it was forgotten", ErrNotFound)
 }
 
 // reap waits for the supervisor of a job that has ended: it is about to end, too.
 func (j *job) reap() {
+	handle := j.supervised()
 	f, err := j.read()
-	if j.handle == nil || err != nil {
+	if handle == nil || err != nil {
 		return
 	}
 	if state, _ := f.state(); !state.Finished() || f.exit != nil && f.exit.Left {
 		return // It stays with the job, or with what that has left.
 	}
 	select {
-	case <-j.handle.Done():
+	case <-handle.Done():
 	case <-time.After(recordPatience):
 	}
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
 )
 
@@ -44,8 +45,13 @@ func (r *Registry) List(filter Filter) ([]Job, error) {
 			continue
 		}
 		f, err := j.settled()
-		if err != nil {
+		if err = j.unreadable(err); errors.Is(err, ErrNotFound) {
 			continue // It was forgotten meanwhile.
+		} else if errors.Is(err, fs.ErrInvalid) {
+			r.opts.Logger.Warn("limpet: a job is damaged, and not listed", "job", j.spec.ID, "err", err)
+			continue
+		} else if err != nil {
+			return nil, &Error{Op: "list", ID: j.spec.ID, Err: err} // Fewer than there are would be taken for all.
 		}
 		if job := r.present(j, &f); len(filter.States) == 0 || slices.Contains(filter.States, job.State) {
 			list = append(list, job)

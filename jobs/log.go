@@ -145,12 +145,11 @@ func (f *files) bytes(o LogOptions) (part, error) {
 			off = max(f.log.End+off, f.log.First)
 		}
 	}
-	b, at, err := f.log.Read(off, o.Bytes)
+	state, _ := f.state()
+	b, at, err := f.piece(off, o.Bytes, state.Finished(), o.Plain)
 	if err != nil {
 		return part{}, err
 	}
-	state, _ := f.state()
-	b, at = f.whole(b, at, off, state.Finished(), o.Plain)
 	return part{b: b, at: at, dropped: max(at-off, 0)}, nil
 }
 
@@ -181,7 +180,7 @@ func (f *files) fromLine(number int64, count int) (part, error) {
 		for len(b) > 0 && count > 0 {
 			line, rest := cutLine(b)
 			whole := line[len(line)-1] == '\n'
-			if p.line+int64(bytes.Count(p.b, []byte{'\n'})) < number {
+			if len(p.b) == 0 && p.line < number {
 				p.at += int64(len(line))
 				if whole {
 					p.line++

@@ -25,8 +25,8 @@ func (r *Registry) mind(j *job) {
 	watch := ipc.Shared.Watch(j.dir)
 	defer watch.Close()
 	every, ended := doubt, (<-chan struct{})(nil)
-	if j.handle != nil {
-		every, ended = seldom, j.handle.Done() // That is told.
+	if handle := j.supervised(); handle != nil {
+		every, ended = seldom, handle.Done() // That is told.
 	}
 	if _, err := os.Stat(j.dir); watch.Err != nil && err == nil { // Else it was forgotten just now.
 		r.opts.Logger.Warn("limpet: polling for news of a job", "job", j.spec.ID, "interval", r.opts.Poll, "err", watch.Err)

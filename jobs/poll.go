@@ -88,11 +88,10 @@ func (r *Registry) Poll(id string, opts *PollOptions) (Polled, error) {
 
 // poll fills in the output, and returns up to where it was new.
 func (f *files) poll(p *Polled, before int64, o PollOptions) (end int64, err error) {
-	b, at, err := f.log.Read(before, o.Bytes)
+	b, at, err := f.piece(before, o.Bytes, p.Job.State.Finished(), o.Plain)
 	if err != nil {
 		return 0, err
 	}
-	b, at = f.whole(b, at, before, p.Job.State.Finished(), o.Plain)
 	end = at + int64(len(b))
 	p.Offset, p.Dropped, p.More = at, max(at-before, 0), f.log.End-end
 	if o.Plain {
@@ -107,6 +106,21 @@ func (f *files) poll(p *Polled, before int64, o PollOptions) (end int64, err err
 		p.Last = append(p.Last, last.lines(o.Plain)...)
 	}
 	return end, nil
+}
+
+// piece reads so many bytes, or as many more as one rune, or one escape sequence, takes:
+// who asks for one piece after the other gets on.
+func (f *files) piece(off int64, most int, finished, escapes bool) ([]byte, int64, error) {
+	const enough = 2 * longestEscape
+	b, at, err := f.log.Read(off, most)
+	if err != nil {
+		return nil, 0, err
+	}
+	part, start := f.whole(b, at, off, finished, escapes)
+	if len(part) == 0 && len(b) == most && most < enough {
+		return f.piece(off, enough, finished, escapes)
+	}
+	return part, start, nil
 }
 
 // whole cuts off what is not whole: at the start the rest of a rune whose beginning was

@@ -55,8 +55,16 @@ func play(t *testing.T, name string, args ...string) *program {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	p := &program{Cmd: exec.Command(self, args...)}
+	p.begin(t, name)
+	return p
+}
+
+// begin starts it.
+func (p *program) begin(t *testing.T, name string) {
+	t.Helper()
 	p.Env = append(os.Environ(), programVar+"="+name)
 	p.Stderr = os.Stderr
+	var err error
 	p.in, err = p.StdinPipe()
 	require.NoError(t, err)
 	out, err := p.StdoutPipe()
@@ -64,7 +72,6 @@ func play(t *testing.T, name string, args ...string) *program {
 	p.out = bufio.NewReader(out)
 	require.NoError(t, p.Start())
 	t.Cleanup(p.kill)
-	return p
 }
 
 // kill ends it as kill -9 does. It is safe to call twice.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -92,7 +93,10 @@ func Open(dir string, opts *Options) (*Registry, error) {
 		return fail(err, "name a directory of your own, with mode 0700")
 	}
 	if err := r.own(); err != nil {
-		return fail(err, "ask that one, or look at the jobs with Options.ReadOnly")
+		if errors.Is(err, ErrOwned) {
+			return fail(err, "ask that one, or look at the jobs with Options.ReadOnly")
+		}
+		return fail(err, "name a directory of your own, with mode 0700")
 	}
 	r.queue, r.retire = newQueue(r), newRetirement(r)
 	if err := r.recover(); err != nil {
@@ -140,20 +144,37 @@ func private(dir string) error {
 func (r *Registry) own() error {
 	path := filepath.Join(r.dir, lockFile)
 	r.lock = flock.New(path, flock.SetPermissions(fileMode))
+	// Of an owner that was killed, a child that was just about to execute something may
+	// still hold the lock.
+	const tries, pause = 20, 10 * time.Millisecond
 	ok, err := r.lock.TryLock()
+	for try := 1; err == nil && !ok && try < tries && r.ownerGone(path); try++ {
+		time.Sleep(pause)
+		ok, err = r.lock.TryLock()
+	}
 	if err != nil {
 		return err
 	}
 	if !ok {
-		b, _ := os.ReadFile(path) // Then it is not known who.
-		pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
-		return &OwnedError{PID: pid}
+		return &OwnedError{PID: ownerOf(path)}
 	}
 	before, _ := os.ReadFile(path) // Then nobody has crashed.
 	r.crashed = len(before) > 0
 	// It is for people: the lock itself is what counts.
 	_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), fileMode)
 	return nil
+}
+
+// ownerOf is the pid in the lock; 0 if it is not known whose it is.
+func ownerOf(path string) int {
+	b, _ := os.ReadFile(path) // Then it is not known.
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	return pid
+}
+
+func (r *Registry) ownerGone(path string) bool {
+	pid := ownerOf(path)
+	return pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
 // recover finds the jobs of earlier programs. It can be done again after a crash in the

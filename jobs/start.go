@@ -160,7 +160,7 @@ func (j *job) spawn(ctx context.Context, r *Registry, bash string, spec Spec) (e
 	if spec.PTY {
 		o.PTY = &supervisor.Size{Rows: spec.Size.Rows, Cols: spec.Size.Cols}
 	}
-	j.handle, err = supervisor.Start(ctx, o)
+	err = j.supervise(supervisor.Start(ctx, o))
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		if e.Op == "chdir" {
 			return &transport.DirError{Dir: e.Path, Err: e.Err}

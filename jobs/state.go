@@ -140,7 +140,9 @@ func readFiles(dir string, spec stored, process *supervisor.Process) (f files, e
 		return f, err
 	}
 	if f.started = err == nil; f.started {
-		f.present = f.process.Look()
+		if f.present, err = f.process.Look(); err != nil {
+			return f, err
+		}
 	}
 	// After the look: who is gone by then has recorded its end before, if ever.
 	exit, err := supervisor.ReadExit(dir)
@@ -180,7 +182,7 @@ func (f *files) state() (State, *Exit) {
 		return Running, nil
 	case f.present.Supervisor:
 		return Ending, nil
-	case !f.started && time.Since(f.spec.Created) < startPatience:
+	case !f.started && time.Since(f.spec.Created).Abs() < startPatience:
 		return Starting, nil
 	case f.started:
 		return unseen(Lost, "its supervisor was ended, or the machine was started again")
@@ -204,6 +206,7 @@ func (f *files) job(now time.Time) Job {
 	}
 	if f.exit != nil {
 		j.Output.Lost = f.exit.Lost
+		j.Output.End = max(j.Output.End, f.exit.Output) // What was lost last left no trace in the log.
 	}
 	if !j.State.Finished() {
 		j.PID = f.process.Job.PID

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/supervisor"
 	"github.com/limpet-sh/limpet/interrupt"
 )
@@ -37,6 +39,7 @@ func (r *Registry) Stop(ctx context.Context, id string) (Stopped, error) {
 		return Stopped{}, err
 	}
 	if job.State.Finished() && !job.Leftover {
+		r.saw(j, job)
 		return Stopped{Job: job}, &Error{Op: "stop", ID: id, Err: ErrFinished, Remedy: "it ended before: " + job.Exit.String()}
 	}
 	if ctx.Err() != nil {
@@ -99,11 +102,12 @@ func (r *Registry) end(ctx context.Context, j *job, why string) Stopped {
 	if job := r.present(j, &f); job.State.Finished() && !job.Leftover {
 		return Stopped{Job: job}
 	}
-	_ = supervisor.Stopping(j.dir, why) // If it is gone, nobody records it.
+	_ = supervisor.Stopping(j.dir, why)                    // If it is gone, nobody records it.
+	_ = proc.Signal(f.process.Supervisor, syscall.SIGCONT) // Somebody may have stopped it, the job for one. It may be gone.
 	r.note(j, Event{Kind: StopAsked, Why: why})
 	var s Stopped
-	if j.foreground != nil {
-		s.Outcome = j.foreground.Stop(r.opts.Ladder) // It knows what of its session is its own.
+	if foreground := j.adopted(); foreground != nil {
+		s.Outcome = foreground.Stop(r.opts.Ladder) // It knows what of its session is its own.
 	} else {
 		s.Outcome = r.opts.Ladder.Stop(supervisor.Target{Process: f.process, Mark: j.spec.Mark})
 	}

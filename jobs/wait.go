@@ -168,7 +168,15 @@ func (w *waiting) prepare() (err error) {
 		if err != nil {
 			return err
 		}
-		a := &awaited{job: j, scanner: scanner{at: w.o.From, line: 1}, watch: ipc.Shared.Watch(j.dir)}
+		f, err := j.settled()
+		if err != nil {
+			return &Error{Op: "wait", ID: id, Err: j.unreadable(err)}
+		}
+		line, err := f.lineOf(w.o.From)
+		if err != nil {
+			return &Error{Op: "wait", ID: id, Err: err}
+		}
+		a := &awaited{job: j, scanner: scanner{at: w.o.From, line: line}, watch: ipc.Shared.Watch(j.dir)}
 		w.jobs = append(w.jobs, a)
 		w.listeners.Go(func() { w.listen(a.watch) })
 	}
@@ -227,7 +235,7 @@ func (w *waiting) look(ctx context.Context) (done bool, next time.Duration, err 
 	for i, a := range w.jobs {
 		f, err := a.settled()
 		if err != nil {
-			return false, 0, &Error{Op: "wait", ID: a.spec.ID, Err: fmt.Errorf("%w any more: it was forgotten", ErrNotFound)}
+			return false, 0, &Error{Op: "wait", ID: a.spec.ID, Err: a.unreadable(err)}
 		}
 		job := w.r.present(a.job, &f)
 		if i == 0 {

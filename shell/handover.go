@@ -92,7 +92,8 @@ type Running struct {
 	outcomes chan interrupt.Outcome
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
-	done     chan struct{} // closed when it has ended, and its output was passed on
+	awaited  chan struct{} // closed when it has ended
+	done     chan struct{} // closed when its output was passed on, too
 	exit     transport.Exit
 	over     chan struct{} // closed when all is freed
 	close    sync.Once
@@ -107,7 +108,7 @@ func (b *bash) handOver(ctx context.Context, r *running) (command.Result, error)
 	res := command.Result{ExitCode: command.CodeUnknown, Started: r.started}
 	h := &Running{
 		b: b, r: r, entry: b.entry, ladders: make(chan interrupt.Ladder), outcomes: make(chan interrupt.Outcome),
-		done: make(chan struct{}), over: make(chan struct{}),
+		awaited: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	pipe, w, err := os.Pipe()
@@ -163,6 +164,7 @@ func (s *PersistentShell) part(h *Running) {
 func (h *Running) attend() {
 	defer close(h.over)
 	h.exit = h.await()
+	close(h.awaited)
 	// All that was printed is on its way before anybody hears of the end.
 	writeErr := h.r.monitor.Finish(h.ctx, false, writerPatience)
 	h.feed.close()
@@ -258,7 +260,7 @@ func (h *Running) Stop(ladder interrupt.Ladder) interrupt.Outcome {
 	select {
 	case h.ladders <- ladder:
 		return <-h.outcomes
-	case <-h.done:
+	case <-h.awaited: // Nobody may read its output: that is not waited for.
 		return interrupt.Outcome{}
 	}
 }

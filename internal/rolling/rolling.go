@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -146,7 +147,7 @@ func (v View) from(off int64) []segment {
 
 // readSegment fills b from the offset on, or as far as the file goes.
 func readSegment(path string, off int64, b []byte) (int, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // It waits for nobody, whatever somebody has put there.
 	if err != nil {
 		return 0, err
 	}

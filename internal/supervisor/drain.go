@@ -16,6 +16,8 @@ type drain struct {
 	each func([]byte) error // an error ends it
 	over chan struct{}      // closed when there is nothing to come
 
+	reopens bool // it may be at its end now, and not later: a terminal
+
 	mu  sync.Mutex
 	eof bool
 	buf []byte
@@ -34,6 +36,7 @@ func (d *drain) run() {
 		err = raw.Read(func(fd uintptr) bool {
 			var some bool
 			some, eof = d.take(int(fd))
+			eof = eof && !d.reopens
 			return some || eof
 		})
 		if eof {
@@ -59,7 +62,9 @@ func (d *drain) take(fd int) (some, eof bool) {
 	case errors.Is(err, syscall.EAGAIN):
 		return false, false
 	}
-	d.eof = true // Of a terminal that nobody has open any more, EIO (pty(7)).
+	// Of a terminal that nobody has open any more, EIO (pty(7)). A job may open it
+	// again, by /dev/tty, which is an event.
+	d.eof = !d.reopens || !errors.Is(err, syscall.EIO)
 	return false, true
 }
 

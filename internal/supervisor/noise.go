@@ -48,6 +48,9 @@ func (n *noise) possible() bool {
 	if slash := bytes.LastIndexByte(name, '/'); slash >= 0 && bytes.IndexByte(name[:slash], ' ') < 0 {
 		name = name[slash+1:]
 	}
+	if len(name) == 0 {
+		return false // A path, or a prompt. Bash says its name at once.
+	}
 	for _, start := range noiseStarts {
 		if bytes.HasPrefix(start, name) || bytes.HasPrefix(name, start) && len(n.held) < noiseMax {
 			return true

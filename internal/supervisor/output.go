@@ -27,6 +27,7 @@ func newOutput(r *os.File, pty bool, log *rolling.Writer, beat *beat) *output {
 		o.write(o.noise.filter(b))
 		return nil
 	})
+	o.reopens = pty && reapsAll // Else the end of the output is how the end of the job is known.
 	go o.run()
 	return o
 }

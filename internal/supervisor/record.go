@@ -105,7 +105,11 @@ func writeJSON(path string, v any) error {
 // there.
 const recordMax = 1 << 20
 
-func readJSON(path string, v any) error {
+func readJSON(path string, v any) error { return ReadJSON(path, v, recordMax) }
+
+// ReadJSON reads a file of a job of at most so many bytes. It does not wait for what is
+// no file.
+func ReadJSON(path string, v any, most int64) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -117,11 +121,11 @@ func readJSON(path string, v any) error {
 		return err
 	case !st.Mode().IsRegular():
 		return fmt.Errorf("%s is no file: %w", path, fs.ErrInvalid)
-	case st.Size() > recordMax:
+	case st.Size() > most:
 		return fmt.Errorf("%s is larger than a record is: %w", path, fs.ErrInvalid)
 	}
 	if err := json.NewDecoder(f).Decode(v); err != nil {
-		return fmt.Errorf("%s is damaged: %w", path, err)
+		return fmt.Errorf("%s is damaged: %w: %w", path, fs.ErrInvalid, err)
 	}
 	return nil
 }
@@ -132,24 +136,38 @@ type Presence struct {
 	Elsewhere       string // why nothing can be told; "" if it can
 }
 
-// Look tells whether the processes run. A zombie does not.
-func (p Process) Look() Presence {
+// Look tells whether the processes run. A zombie does not. The error says that it
+// cannot be told now: for one, that no descriptor is left to look with.
+func (p Process) Look() (found Presence, err error) {
 	switch {
 	case p.Boot != boot():
-		return Presence{} // Whatever ran, the machine was started again since.
+		return Presence{}, nil // Whatever ran, the machine was started again since.
 	case p.Namespace != namespace():
-		return Presence{Elsewhere: "it was started in another pid namespace"}
+		return Presence{Elsewhere: "it was started in another pid namespace"}, nil
 	}
-	return Presence{Job: runs(p.Job), Supervisor: runs(p.Supervisor)}
+	if found.Job, err = look(p.Job); err != nil {
+		return Presence{}, err
+	}
+	found.Supervisor, err = look(p.Supervisor)
+	return found, err
 }
 
-func runs(id proc.ID) bool {
+func look(id proc.ID) (running bool, err error) {
 	if id.PID == 0 {
-		return false
+		return false, nil
 	}
 	st, err := proc.Read(id.PID)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return syscall.Kill(id.PID, 0) == nil // There is no more to be known here.
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return syscall.Kill(id.PID, 0) == nil, nil // There is no more to be known here.
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH): // ESRCH: it ended under who reads.
+		return false, nil
 	}
-	return err == nil && st.ID() == id && !st.Zombie()
+	return err == nil && st.ID() == id && !st.Zombie(), err
+}
+
+// runs is look for those who look again: who cannot be looked at may run.
+func runs(id proc.ID) bool {
+	running, err := look(id)
+	return running || err != nil
 }

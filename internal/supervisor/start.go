@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,9 @@ const (
 // acknowledged follows the order when the program has the reply. Without it nobody
 // knows of the job.
 const acknowledged = "ok\n"
+
+// abandonPatience is how much longer than its ladder a supervisor may take to give up.
+const abandonPatience = 10 * time.Second
 
 // reply is what a supervisor says of its start.
 type reply struct {
@@ -98,8 +102,14 @@ func Start(ctx context.Context, o Order, files ...*os.File) (*Handle, error) {
 		close(h.done)
 	}()
 	abandon := func(err error) (*Handle, error) {
-		h.Release() // Unacknowledged, it ends what it has started.
-		<-h.done
+		h.Release()                             // Unacknowledged, it ends what it has started.
+		_ = cmd.Process.Signal(syscall.SIGCONT) // The job may have stopped it.
+		select {
+		case <-h.done:
+		case <-time.After(o.Ladder.Grace() + abandonPatience):
+			_ = cmd.Process.Kill() // It hangs.
+			<-h.done
+		}
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -107,7 +117,7 @@ func Start(ctx context.Context, o Order, files ...*os.File) (*Handle, error) {
 		_ = replyR.SetReadDeadline(time.Unix(1, 0))  // As above.
 	})
 	defer stop()
-	if err := json.NewEncoder(orderW).Encode(o); err != nil {
+	if err := gob.NewEncoder(orderW).Encode(o); err != nil {
 		return abandon(h.broken(o, err))
 	}
 	var r reply

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bufio"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,9 +74,10 @@ type supervision struct {
 	log      *rolling.Writer
 	beat     *beat
 	output   *output
-	input    *input // nil if the job cannot be written to
-	control  *drain // of a fifo
-	unheard  []byte // of it: a part of a line
+	input    *input         // nil if the job cannot be written to
+	control  *drain         // of a fifo
+	unheard  []byte         // of it: a part of a line
+	signals  chan os.Signal // that tell it to end
 
 	mu      sync.Mutex
 	stopped string // why the job is being stopped
@@ -87,19 +89,20 @@ type supervision struct {
 }
 
 func supervise(orders, replies *os.File) error {
-	s := &supervision{lifeline: bufio.NewReader(orders), told: make(chan struct{}), ended: make(chan Exit, 1), alone: make(chan struct{})}
+	s := &supervision{lifeline: bufio.NewReader(orders), signals: make(chan os.Signal, 1), told: make(chan struct{}), ended: make(chan Exit, 1), alone: make(chan struct{})}
 	answer := func(r reply) error {
 		defer replies.Close() // It says nothing else.
 		return json.NewEncoder(replies).Encode(r)
 	}
-	// A line holds the order, so that the reader stops there.
-	line, err := s.lifeline.ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &s.order)
-	}
-	if err != nil {
+	// Paths and environments need not be UTF-8, as JSON must. A gob says how long it is,
+	// so that the reader stops there.
+	if err := gob.NewDecoder(s.lifeline).Decode(&s.order); err != nil {
 		return fmt.Errorf("reading the order: %w", err)
 	}
+	signal.Notify(s.signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	// What the program was started to ignore, under nohup for one, the job would: of what
+	// is handled here, it gets the default. These are handled by nobody.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGCONT)
 	if err := s.begin(); err != nil {
 		s.fail(err)
 		return answer(replyTo(err))
@@ -182,8 +185,6 @@ func (s *supervision) minder() {
 			}
 		}
 	}()
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	var timeout <-chan time.Time
 	if s.order.Timeout > 0 {
 		timeout = time.After(s.order.Timeout)
@@ -193,7 +194,7 @@ func (s *supervision) minder() {
 		case <-gone:
 			gone = nil
 			s.stop(ByProgram)
-		case <-signals:
+		case <-s.signals:
 			s.stop(ByShutdown)
 		case <-timeout:
 			s.stop(ByTimeout)

@@ -70,8 +70,8 @@ func (t Target) Members() []proc.Stat {
 		if job, ok := tree.Get(t.Process.Job); ok && !job.Zombie() {
 			add([]proc.Stat{job})
 		}
-		add(tree.Session(t.Process.Job, t.Mark))
 	}
+	add(tree.Session(t.Process.Job, t.Mark)) // By the mark also what nobody has written down.
 	if t.Process.Supervisor.PID != 0 {
 		add(tree.Descendants(t.Process.Supervisor))
 	}
