@@ -82,8 +82,10 @@ func (r *Registry) Wait(ctx context.Context, o WaitOptions) (Waited, error) {
 	}
 	timeout := time.NewTimer(w.result.Timeout)
 	defer timeout.Stop()
+	dials, cancel := context.WithTimeout(ctx, w.result.Timeout) // A port that does not answer holds nobody up.
+	defer cancel()
 	for {
-		done, next, err := w.look(ctx)
+		done, next, err := w.look(dials)
 		if done || err != nil {
 			return w.end(), err
 		}
@@ -93,7 +95,7 @@ func (r *Registry) Wait(ctx context.Context, o WaitOptions) (Waited, error) {
 		case <-tick.C:
 		case <-timeout.C:
 			// Something may have come with it: that is more worth to be known.
-			if done, _, err := w.look(ctx); done || err != nil {
+			if done, _, err := w.look(dials); done || err != nil {
 				return w.end(), err
 			}
 			w.result.Reason = WaitTimeout
@@ -229,7 +231,8 @@ const (
 	promptPause = 200 * time.Millisecond // of silence make a prompt of a line without an end
 )
 
-// look reports whether the wait is over, and when to look again at the latest.
+// look reports whether the wait is over, and when to look again at the latest. ctx
+// bounds the try of a port.
 func (w *waiting) look(ctx context.Context) (done bool, next time.Duration, err error) {
 	next = doubt
 	for i, a := range w.jobs {
