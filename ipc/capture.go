@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"unicode/utf8"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/runes"
 )
 
 // capture is the file that takes one stream of one command. Limpet creates it
@@ -89,7 +89,7 @@ func (c *capture) output(limit int64) (command.Output, error) {
 		return out, err
 	}
 	tail, err := readRange(c.f, size-half, half)
-	out.Head, out.Tail = head[:wholeRunes(head)], tail[brokenStart(tail):]
+	out.Head, out.Tail = head[:runes.Whole(head)], tail[runes.BrokenStart(tail):]
 	return out, err
 }
 
@@ -106,34 +106,6 @@ func readRange(r io.ReaderAt, off, n int64) ([]byte, error) {
 		err = fmt.Errorf("ipc: reading output: %w", err)
 	}
 	return b[:m], err
-}
-
-// wholeRunes returns how much of b ends on a rune's border: a sequence that
-// the end cuts short is left out, bytes that are no UTF-8 stay.
-func wholeRunes(b []byte) int {
-	for back := 1; back < utf8.UTFMax && back <= len(b); back++ {
-		if first := b[len(b)-back]; utf8.RuneStart(first) {
-			if !utf8.FullRune(b[len(b)-back:]) {
-				return len(b) - back
-			}
-			break
-		}
-	}
-	return len(b)
-}
-
-// brokenStart returns how many bytes at the start of b continue a rune that
-// began before it.
-func brokenStart(b []byte) int {
-	for i := 0; i < len(b) && i < utf8.UTFMax; i++ {
-		if utf8.RuneStart(b[i]) {
-			return i
-		}
-	}
-	if len(b) < utf8.UTFMax {
-		return len(b) // The end of one rune, and nothing else.
-	}
-	return 0 // No UTF-8 at all.
 }
 
 // reset makes the file fit for another command. It reports false when somebody

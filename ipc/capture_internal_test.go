@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
@@ -74,20 +75,20 @@ func TestCutsNeverSplitARune(t *testing.T) {
 		text := []byte(rapid.StringN(1, 200, -1).Draw(t, "text"))
 		cut := rapid.IntRange(0, len(text)).Draw(t, "cut")
 		head, tail := text[:cut], text[cut:]
-		assert.True(t, utf8.Valid(head[:wholeRunes(head)]))
-		assert.True(t, utf8.Valid(tail[brokenStart(tail):]))
-		assert.Less(t, len(head)-wholeRunes(head), utf8.UTFMax)
-		assert.Less(t, brokenStart(tail), utf8.UTFMax)
+		assert.True(t, utf8.Valid(head[:runes.Whole(head)]))
+		assert.True(t, utf8.Valid(tail[runes.BrokenStart(tail):]))
+		assert.Less(t, len(head)-runes.Whole(head), utf8.UTFMax)
+		assert.Less(t, runes.BrokenStart(tail), utf8.UTFMax)
 	})
 }
 
 func TestCutsOfAnyBytesLoseAtMostAnIncompleteRune(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
-		n := wholeRunes(b)
+		n := runes.Whole(b)
 		// What is left out is a sequence that more bytes could complete.
 		assert.True(t, n == len(b) || !utf8.FullRune(b[n:]))
-		for _, left := range b[:brokenStart(b)] {
+		for _, left := range b[:runes.BrokenStart(b)] {
 			assert.False(t, utf8.RuneStart(left))
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/limpet-sh/limpet/internal/runes"
 )
 
 // stream copies a stream to a Writer while the command writes it.
@@ -81,12 +83,12 @@ func (s *stream) read(buf []byte, last bool) (n int, lost int64, err error) {
 	if err == io.EOF {
 		err = nil
 	}
-	if broken := brokenStart(buf[:n]); lost > 0 && broken > 0 {
+	if broken := runes.BrokenStart(buf[:n]); lost > 0 && broken > 0 {
 		lost += int64(broken)
 		s.offset += int64(broken)
 		n = copy(buf, buf[broken:n])
 	}
-	if whole := wholeRunes(buf[:n]); !last || n == len(buf) {
+	if whole := runes.Whole(buf[:n]); !last || n == len(buf) {
 		n = whole
 	}
 	s.offset += int64(n)

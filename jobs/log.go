@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/limpet-sh/limpet/internal/rolling"
+	"github.com/limpet-sh/limpet/internal/runes"
 )
 
 // LogOptions say which part of a job's output is meant. The zero value means the last
@@ -211,11 +212,11 @@ func cutLine(b []byte) (line, rest []byte) {
 // trimmed leaves out a rune that is cut short.
 func (f *files) trimmed(p part) part {
 	if p.at == f.log.First && p.at > 0 {
-		n := brokenStart(p.b)
+		n := runes.BrokenStart(p.b)
 		p.b, p.at = p.b[n:], p.at+int64(n)
 	}
 	if state, _ := f.state(); !state.Finished() {
-		p.b = p.b[:wholeRunes(p.b)]
+		p.b = p.b[:runes.Whole(p.b)]
 	}
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/supervisor"
 	"github.com/limpet-sh/limpet/ipc"
 )
@@ -185,7 +186,7 @@ func shorten(text string) string {
 	if len(text) <= most {
 		return text
 	}
-	return text[:wholeRunes([]byte(text[:most]))] + "..."
+	return text[:runes.Whole([]byte(text[:most]))] + "..."
 }
 
 // next is when to look again.

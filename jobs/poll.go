@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"unicode/utf8"
+
+	"github.com/limpet-sh/limpet/internal/runes"
 )
 
 // PollOptions say what a Poll returns. A nil *PollOptions is fine.
@@ -127,13 +129,13 @@ func (f *files) piece(off int64, most int, finished, escapes bool) ([]byte, int6
 // dropped, at the end a rune, or an escape sequence, of which more is to come.
 func (f *files) whole(b []byte, at, asked int64, finished, escapes bool) ([]byte, int64) {
 	if at > asked {
-		n := brokenStart(b)
+		n := runes.BrokenStart(b)
 		b, at = b[n:], at+int64(n)
 	}
 	if finished && at+int64(len(b)) == f.log.End {
 		return b, at
 	}
-	end := wholeRunes(b)
+	end := runes.Whole(b)
 	if escapes {
 		end = wholeEscapes(b[:end])
 	}

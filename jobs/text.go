@@ -2,35 +2,9 @@ package jobs
 
 import (
 	"bytes"
-	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 )
-
-// wholeRunes returns how much of b ends on a rune's border: a sequence that the end
-// cuts short is left out, bytes that are no UTF-8 stay.
-func wholeRunes(b []byte) int {
-	for back := 1; back < utf8.UTFMax && back <= len(b); back++ {
-		if c := b[len(b)-back]; utf8.RuneStart(c) {
-			if !utf8.FullRune(b[len(b)-back:]) {
-				return len(b) - back
-			}
-			break
-		}
-	}
-	return len(b)
-}
-
-// brokenStart returns how many bytes at the start of b continue a rune that began
-// before it.
-func brokenStart(b []byte) int {
-	for i := 0; i < len(b) && i < utf8.UTFMax; i++ {
-		if utf8.RuneStart(b[i]) {
-			return i
-		}
-	}
-	return 0 // No UTF-8 at all.
-}
 
 const escape = 0x1b
 
