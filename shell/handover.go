@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,7 +115,9 @@ func (b *bash) handOver(ctx context.Context, r *running) (command.Result, error)
 	pipe, w, err := os.Pipe()
 	if err != nil {
 		h.cancel()
-		return res, errors.Join(err, b.stop(ctx, r, r.end.handed).cause)
+		r.end = b.stop(ctx, r, r.end.handed) // As if it was not to be handed over.
+		res, stopped := b.collect(ctx, r)
+		return res, errors.Join(stopped, fmt.Errorf("shell: handing the command over: %w", err))
 	}
 	h.output = pipe
 	writeErr := r.monitor.Finish(ctx, true, writerPatience)
@@ -147,7 +150,7 @@ func (s *PersistentShell) part(h *Running) {
 	s.bash, s.died = nil, d
 
 	<-s.guarded // The guard knows of the mark that goes.
-	s.handed = append(s.handed, h)
+	s.handed = append(slices.DeleteFunc(s.handed, (*Running).spent), h)
 	s.entry = ipc.SessionVar + "=" + ipc.NewID()
 	if s.runner != nil {
 		_ = s.runner.Close() // It marks what it starts. Nothing runs in it.
@@ -285,6 +288,23 @@ func (h *Running) sessionClosed() {
 	if ended {
 		h.sweep()
 	}
+}
+
+// spent reports whether the command has ended, and nobody carries its mark any more. The
+// guard has forgotten it then.
+func (h *Running) spent() bool {
+	h.mu.Lock()
+	ended := h.ended
+	h.mu.Unlock()
+	if !ended {
+		return false
+	}
+	tree, err := proc.Snapshot()
+	if err != nil || len(tree.Session(proc.ID{}, h.entry)) > 0 {
+		return false
+	}
+	guard.Forget(h.entry)
+	return true
 }
 
 // sweep ends what neither the session nor the command is there for any more.
