@@ -135,11 +135,10 @@ func (p *plumbing) close() {
 func (r *Registry) await(j *job, conn transport.Conn) {
 	<-conn.Done()
 	exit := conn.Exit()
-	// First: it may have more to say of the end.
+	r.ended(j, exit) // First: to close it may take longer than the supervisor waits for a word.
 	if err := conn.Close(); err != nil {
 		r.opts.Logger.Warn("limpet: after a job", "job", j.spec.ID, "err", err)
 	}
-	r.ended(j, exit)
 }
 
 // ended tells the supervisor how a job of this program's has ended.

@@ -83,7 +83,7 @@ func (r *Registry) open(op, id string) (*job, files, error) {
 	}
 	f, err := j.settled()
 	if err != nil {
-		return nil, files{}, &Error{Op: op, ID: id, Err: err}
+		return nil, files{}, &Error{Op: op, ID: id, Err: j.unreadable(err)}
 	}
 	return j, f, nil
 }

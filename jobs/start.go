@@ -111,6 +111,7 @@ func (r *Registry) make(spec Spec) (*job, error) {
 	}
 	if err != nil {
 		r.drop(j)
+		close(j.ready) // Somebody may have found it meanwhile.
 		return nil, err
 	}
 	return j, nil

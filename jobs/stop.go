@@ -28,7 +28,7 @@ type Stopped struct {
 
 // Stop ends a job by Options.Ladder, with all that it has started, and returns when
 // that is done. The job stays to be looked at. The error is [ErrFinished] if neither it
-// nor anything that it left runs any more. ctx does not end the ladder, once it has
+// nor anything that it left ran any more, and [ErrRunning] if something still does. ctx does not end the ladder, once it has
 // begun.
 func (r *Registry) Stop(ctx context.Context, id string) (Stopped, error) {
 	if err := r.mine("stop", id); err != nil {
@@ -47,7 +47,13 @@ func (r *Registry) Stop(ctx context.Context, id string) (Stopped, error) {
 	}
 	s := r.end(ctx, j, ByRequest)
 	r.saw(j, s.Job)
-	return s, nil
+	switch {
+	case s.Job.State.Finished() && !s.Job.Leftover:
+		return s, nil
+	case ctx.Err() != nil:
+		return s, &Error{Op: "stop", ID: id, Err: context.Cause(ctx)}
+	}
+	return s, &Error{Op: "stop", ID: id, Err: ErrRunning, Remedy: "what hangs in the kernel, or is another user's, cannot be ended: Outcome.Left has it; else try again"}
 }
 
 // StopAll stops the jobs of the filter that run, at the same time, as for a task that
