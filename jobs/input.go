@@ -14,8 +14,9 @@ import (
 // have taken it all: some 64 KiB may wait there. If that takes longer than two
 // seconds the error is [ErrNotRead], and the number says how much was taken. Of two
 // calls at the same time, up to 4 KiB come in one piece (pipe(7)).
-func (r *Registry) Write(id string, p []byte) (int, error) {
-	const op = "write"
+func (r *Registry) Write(id string, p []byte) (int, error) { return r.write("write", id, p) }
+
+func (r *Registry) write(op, id string, p []byte) (int, error) {
 	if err := r.writable(op, id); err != nil {
 		return 0, err
 	}
@@ -41,7 +42,7 @@ func (r *Registry) Submit(id, text string) error {
 	if j, err := r.find("submit", id); err == nil && j.spec.PTY {
 		enter = "\r"
 	}
-	_, err := r.Write(id, []byte(text+enter))
+	_, err := r.write("submit", id, []byte(text+enter))
 	return err
 }
 

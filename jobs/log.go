@@ -2,8 +2,7 @@ package jobs
 
 import (
 	"bytes"
-	"fmt"
-	"regexp"
+	"errors"
 	"unicode/utf8"
 
 	"github.com/limpet-sh/limpet/internal/rolling"
@@ -64,14 +63,13 @@ func (r *Registry) Log(id string, opts LogOptions) (Log, error) {
 	}
 	var p part
 	err = f.retry(func() (enough bool, err error) {
-		if p, err = f.part(opts); err == nil {
-			p.line, err = f.lineOf(p.at)
-		}
+		p, err = f.part(opts)
 		return len(p.b) > 0, err
 	})
 	if err != nil {
 		return Log{}, &Error{Op: op, ID: id, Err: err}
 	}
+	p.line = f.lineOf(p.at)
 	log := Log{Job: r.present(j, &f), Offset: p.at, Next: p.at + int64(len(p.b)), Line: p.line, Dropped: p.dropped}
 	if log.Text = string(p.b); opts.Plain {
 		log.Text = string(plain(p.b))
@@ -99,6 +97,11 @@ func (f *files) retry(read func() (enough bool, err error)) error {
 	}
 }
 
+var (
+	errWays    = errors.New("bytes, lines, head and tail are different ways to say what is wanted: use one")
+	errNoLines = errors.New("wants a number of lines, or of bytes, above zero")
+)
+
 // part is some of a job's output.
 type part struct {
 	b       []byte
@@ -123,7 +126,7 @@ func (f *files) part(o LogOptions) (part, error) {
 	}
 	switch {
 	case ways > 1:
-		return part{}, fmt.Errorf("bytes, lines, head and tail are different ways to say what is wanted: use one")
+		return part{}, errWays
 	case o.Bytes < 0 || o.Lines < 0 || o.Line < 0 || o.Head < 0 || o.Tail < 0:
 		return part{}, errNoLines
 	case o.Offset != nil || o.Bytes > 0:
@@ -155,7 +158,7 @@ func (f *files) bytes(o LogOptions) (part, error) {
 }
 
 // lineOf is the number of the line that the offset is in.
-func (f *files) lineOf(off int64) (int64, error) {
+func (f *files) lineOf(off int64) int64 {
 	line := f.log.FirstLine + 1
 	for b, at := range blocks(f.log, f.log.First) {
 		b = b[:min(int64(len(b)), max(off-at, 0))]
@@ -164,7 +167,7 @@ func (f *files) lineOf(off int64) (int64, error) {
 			break
 		}
 	}
-	return line, nil
+	return line
 }
 
 // fromLine returns lines from that number on.
@@ -270,63 +273,4 @@ func blocks(log rolling.View, from int64) func(yield func(b []byte, at int64) bo
 			from = at + int64(len(b))
 		}
 	}
-}
-
-// Match is a line that was found.
-type Match struct {
-	Number int64  `json:"number"` // from 1
-	Offset int64  `json:"offset"` // of its first byte
-	Text   string `json:"text"`   // without its end, and without escape sequences
-}
-
-// SearchOptions say what a Search returns.
-type SearchOptions struct {
-	// From is the offset to begin at.
-	From int64
-
-	// Max bounds the matches. 0 means 100.
-	Max int
-}
-
-// Found is what a Search has found.
-type Found struct {
-	Job     Job     `json:"job"`
-	Matches []Match `json:"matches"`
-	More    bool    `json:"more,omitempty"`    // there are more than Max
-	Dropped int64   `json:"dropped,omitempty"` // so many bytes before it were not searched, as they are not kept
-}
-
-// Search returns the lines of a job's output that match a regular expression (RE2).
-func (r *Registry) Search(id, pattern string, o SearchOptions) (Found, error) {
-	const op = "search"
-	j, f, err := r.open(op, id)
-	if err != nil {
-		return Found{}, err
-	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return Found{}, &Error{Op: op, ID: id, Err: fmt.Errorf("pattern %q: %w", pattern, err)}
-	}
-	setDefault(&o.Max, DefaultLogLines)
-	found := Found{Job: r.present(j, &f), Matches: []Match{}, Dropped: max(f.log.First-o.From, 0)}
-	s := scanner{at: max(o.From, f.log.First)}
-	if s.line, err = f.lineOf(s.at); err != nil {
-		return Found{}, &Error{Op: op, ID: id, Err: err}
-	}
-	err = s.scan(f.log, true, func(m Match) bool {
-		text, ok := find(re, m.Text)
-		if !ok {
-			return true
-		}
-		if found.More = len(found.Matches) == o.Max; found.More {
-			return false
-		}
-		m.Text = text
-		found.Matches = append(found.Matches, m)
-		return true
-	})
-	if err != nil {
-		return Found{}, &Error{Op: op, ID: id, Err: err}
-	}
-	return found, nil
 }

@@ -1,8 +1,6 @@
 package jobs
 
 import (
-	"bytes"
-	"errors"
 	"unicode/utf8"
 
 	"github.com/limpet-sh/limpet/internal/runes"
@@ -140,15 +138,4 @@ func (f *files) whole(b []byte, at, asked int64, finished, escapes bool) ([]byte
 		end = wholeEscapes(b[:end])
 	}
 	return b[:end], at
-}
-
-var errNoLines = errors.New("wants a number of lines, or of bytes, above zero")
-
-// splitLines splits text into lines, without their ends. The last one may have none.
-func splitLines(b []byte) []string {
-	var lines []string
-	for line := range bytes.Lines(b) {
-		lines = append(lines, string(bytes.TrimRight(line, "\r\n")))
-	}
-	return lines
 }

@@ -58,7 +58,7 @@ type Registry struct {
 //
 // The owner finds the jobs of the programs before it as they are, with their output,
 // their exit codes and their watch patterns. Those that were to end with their program
-// have.
+// are ended, if they have not.
 func Open(dir string, opts *Options) (*Registry, error) {
 	r := &Registry{opts: opts.withDefaults(), jobs: make(map[string]*job), closing: make(chan struct{}), shut: make(chan struct{})}
 	r.breaker.limits = r.opts.Watch
@@ -148,7 +148,7 @@ func (r *Registry) own() error {
 	// still hold the lock.
 	const tries, pause = 20, 10 * time.Millisecond
 	ok, err := r.lock.TryLock()
-	for try := 1; err == nil && !ok && try < tries && r.ownerGone(path); try++ {
+	for try := 1; err == nil && !ok && try < tries && ownerGone(path); try++ {
 		time.Sleep(pause)
 		ok, err = r.lock.TryLock()
 	}
@@ -172,7 +172,7 @@ func ownerOf(path string) int {
 	return pid
 }
 
-func (r *Registry) ownerGone(path string) bool {
+func ownerGone(path string) bool {
 	pid := ownerOf(path)
 	return pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
@@ -199,10 +199,11 @@ func (r *Registry) recover() error {
 		close(j.ready)
 		j.readMemo()
 		r.jobs[id] = j
-		if f, err := j.read(); err == nil && f.exit != nil {
+		switch f, err := j.read(); {
+		case err != nil: // Who looks after it says so.
+		case f.exit != nil:
 			r.setOver(j, &f) // Its age counts from now on, if nobody has seen it before.
-		}
-		if f, err := j.read(); r.crashed && err == nil && f.exit == nil {
+		case r.crashed:
 			r.note(j, Event{Kind: Recovered})
 		}
 		r.look(j)

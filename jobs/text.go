@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/limpet-sh/limpet/internal/runes"
 )
 
 const escape = 0x1b
@@ -46,4 +48,22 @@ func plain(b []byte) []byte {
 		}
 		b = b[at+n:]
 	}
+}
+
+// splitLines splits text into lines, without their ends. The last one may have none.
+func splitLines(b []byte) []string {
+	var lines []string
+	for line := range bytes.Lines(b) {
+		lines = append(lines, string(bytes.TrimRight(line, "\r\n")))
+	}
+	return lines
+}
+
+// shorten bounds a line in an event.
+func shorten(text string) string {
+	const most = 1 << 10
+	if len(text) <= most {
+		return text
+	}
+	return text[:runes.Whole([]byte(text[:most]))] + "..."
 }

@@ -174,11 +174,7 @@ func (w *waiting) prepare() (err error) {
 		if err != nil {
 			return &Error{Op: "wait", ID: id, Err: j.unreadable(err)}
 		}
-		line, err := f.lineOf(w.o.From)
-		if err != nil {
-			return &Error{Op: "wait", ID: id, Err: err}
-		}
-		a := &awaited{job: j, scanner: scanner{at: w.o.From, line: line}, watch: ipc.Shared.Watch(j.dir)}
+		a := &awaited{job: j, scanner: scanner{at: w.o.From, line: f.lineOf(w.o.From)}, watch: ipc.Shared.Watch(j.dir)}
 		w.jobs = append(w.jobs, a)
 		w.listeners.Go(func() { w.listen(a.watch) })
 	}
