@@ -9,6 +9,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/supervisor"
+	"github.com/limpet-sh/limpet/internal/tty"
 	"github.com/limpet-sh/limpet/transport"
 )
 
@@ -92,7 +93,7 @@ type plumbing struct {
 
 func (p *plumbing) connect(spec Spec) (err error) {
 	if spec.PTY {
-		p.output, p.stdout, err = supervisor.OpenPTY(supervisor.Size{Rows: spec.Size.Rows, Cols: spec.Size.Cols})
+		p.output, p.stdout, err = tty.Open(tty.Size{Rows: spec.Size.Rows, Cols: spec.Size.Cols})
 		p.stdin = p.stdout
 		if len(spec.Command) > longestArg {
 			p.feed = p.output

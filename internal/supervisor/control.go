@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/creack/pty"
+	"github.com/limpet-sh/limpet/internal/tty"
 )
 
 // What a supervisor can be told, a line of JSON each.
@@ -98,8 +98,7 @@ func (s *supervision) obey(m message) {
 	case m.Stopping != "":
 		s.stopping(m.Stopping)
 	case m.Resize != nil && s.output.pty:
-		size := pty.Winsize{Rows: m.Resize.Rows, Cols: m.Resize.Cols}
-		_ = pty.Setsize(s.output.f, &size) // It was checked; the terminal may be gone.
+		_ = tty.Resize(s.output.f, *m.Resize) // It was checked; the terminal may be gone.
 	case m.Exit != nil && s.order.Adopt != nil:
 		s.end(*m.Exit)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/tty"
 	"github.com/limpet-sh/limpet/interrupt"
 )
 
@@ -31,9 +32,7 @@ type Order struct {
 }
 
 // Size is that of a terminal, in characters.
-type Size struct {
-	Rows, Cols uint16
-}
+type Size = tty.Size
 
 // Adoption is a process that the program has started itself, and waits for: the
 // program tells how it ended, by [Ended]. If the program is gone, the process is

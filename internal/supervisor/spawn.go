@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/tty"
 )
 
 // spawn starts the job, below the supervisor.
@@ -91,7 +92,7 @@ func (s *supervision) connectStdin(ends *childEnds) (*os.File, error) {
 }
 
 func (s *supervision) connectPTY(ends *childEnds) (streams [3]*os.File, err error) {
-	master, slave, err := OpenPTY(*s.order.PTY)
+	master, slave, err := tty.Open(*s.order.PTY)
 	if err != nil {
 		return streams, err
 	}
