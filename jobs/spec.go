@@ -180,7 +180,7 @@ func (r *Registry) environ(s Spec) []string {
 	env = append(env, "PWD="+s.Dir)
 	return slices.DeleteFunc(env, func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return name == environ.SessionVar || name == environ.CommandVar || name == environ.JobVar
+		return environ.Mark(name)
 	})
 }
 

@@ -41,6 +41,11 @@ type Spec struct {
 	// drained, bounded, into [Conn.Said].
 	Stdout, Stderr *os.File
 
+	// Terminal says that Stdin is a terminal, which becomes the controlling one of the
+	// process' session. Only a transport that starts processes on this machine, without
+	// anything between, has it: others leave it out.
+	Terminal bool
+
 	// Files are the process' descriptors from 3 on, as in exec.Cmd.ExtraFiles.
 	// They stay the caller's. A transport that wraps another one passes
 	// things to its wrapper by them; it need not pass on those of its caller.
@@ -62,7 +67,7 @@ type Credential struct {
 }
 
 // Conn is a running process, in a session of its own, without a controlling
-// terminal. Its methods are safe for concurrent use.
+// terminal but for Spec.Terminal. Its methods are safe for concurrent use.
 type Conn interface {
 	// Write writes to the process' stdin. A process that leaves no room for it is
 	// waited for no longer than WritePatience: the error is then

@@ -16,7 +16,20 @@ const (
 	SessionVar = "LIMPET_SESSION" // one value per shell or runner
 	CommandVar = "LIMPET_COMMAND" // one value per one-shot command
 	JobVar     = "LIMPET_JOB"     // one value per background job
+
+	TerminalVar  = "LIMPET_TERMINAL"  // one value per terminal
+	TerminalsVar = "LIMPET_TERMINALS" // one value per registry of terminals
 )
+
+// Mark reports whether the variable is a mark of what limpet starts. Nobody passes one
+// on: what is started anew does not belong to what its program runs in.
+func Mark(name string) bool {
+	switch name {
+	case SessionVar, CommandVar, JobVar, TerminalVar, TerminalsVar:
+		return true
+	}
+	return false
+}
 
 // What the name of a secret looks like. A command does not get it unless it is
 // said so: whoever can make it run "env" would have it. Plain comparisons, not
@@ -71,6 +84,31 @@ func Default(keep ...string) []string {
 	return lastWins(env)
 }
 
+// Terminal returns the program's environment as a program on a terminal of its own gets
+// it: pagers and editors are welcome there, and what describes the terminal that this
+// program may run in is not true of that one.
+func Terminal() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if !secret(name) && !runsCode(name) && !describesTerminal(name) {
+			env = append(env, entry)
+		}
+	}
+	return lastWins(env)
+}
+
+// terminalPrefixes begin what terminals and multiplexers tell what runs in them.
+var terminalPrefixes = []string{"TERM_", "TMUX", "ZELLIJ", "KITTY_", "WEZTERM_", "ALACRITTY_", "GHOSTTY_", "ITERM_", "KONSOLE_", "VTE_", "VSCODE_"}
+
+func describesTerminal(name string) bool {
+	switch name {
+	case "TERM", "TERMCAP", "COLUMNS", "LINES", "COLORTERM", "COLORFGBG", "STY", "WINDOW", "WINDOWID", "SSH_TTY", "INSIDE_EMACS":
+		return true
+	}
+	return slices.ContainsFunc(terminalPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
 // Check refuses entries that no environment can hold, by a [*command.EnvError].
 // Names need not be shell identifiers here: what a program inherited is passed on.
 func Check(env []string) error {
@@ -95,10 +133,10 @@ func matches(patterns []string, name string) bool {
 
 func runsCode(name string) bool {
 	switch name {
-	case "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", SessionVar, CommandVar, JobVar:
+	case "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4":
 		return true
 	}
-	return strings.HasPrefix(name, "BASH_FUNC_")
+	return strings.HasPrefix(name, "BASH_FUNC_") || Mark(name)
 }
 
 // lastWins drops all but the last entry of each name, as os/exec does.

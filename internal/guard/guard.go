@@ -35,14 +35,16 @@ var (
 )
 
 // Watch puts a session under guard: processes that have entry in their
-// environment, and the program's directory. The first session starts the
+// environment, and the program's directory, if it has one. The first session starts the
 // guard, with bash, and so does one that finds the guard dead.
 func Watch(bash, entry, dir string) error {
 	mu.Lock()
 	defer mu.Unlock()
 	entries[entry] = true
-	known := dirs[dir]
-	dirs[dir] = true
+	known := dir == "" || dirs[dir]
+	if !known {
+		dirs[dir] = true
+	}
 	news := "+" + entry + "\n"
 	if !known {
 		news = "d" + dir + "\n" + news

@@ -35,7 +35,7 @@ func (Transport) Start(ctx context.Context, spec transport.Spec) (transport.Conn
 	}
 	// A session of its own: no terminal to be stopped by (SIGTTIN, SIGTTOU) or
 	// to ask passwords on, and no group of ours to be signalled with.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: spec.Terminal}
 	if who := spec.Credential; who != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: who.UID, Gid: who.GID}
 	}
