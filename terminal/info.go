@@ -1,0 +1,57 @@
+package terminal
+
+import "time"
+
+// Info is what is known of a terminal at one moment. It is a value, and what is
+// written down of it: without the environment, whose values may be secrets.
+type Info struct {
+	ID      string   `json:"id"`
+	Argv    []string `json:"argv"`           // what was started; of a Line the bash that runs it
+	Line    string   `json:"line,omitempty"` // if that was asked for
+	Dir     string   `json:"dir"`
+	Session string   `json:"session,omitempty"`
+	Size    Size     `json:"size"`
+	State   State    `json:"state"`
+
+	// Why says why a terminal is failed, cancelled or lost, if not by its Exit.
+	Why  string `json:"why,omitempty"`
+	Exit *Exit  `json:"exit,omitempty"` // nil until it has ended, or if it never ran
+	PID  int    `json:"pid,omitempty"`  // of the program; 0 if it never ran
+
+	Created time.Time `json:"created"`
+	Started time.Time `json:"started,omitzero"`
+	Ended   time.Time `json:"ended,omitzero"`
+
+	// Bytes and Lines are how much the program has printed in all. What is before the
+	// offset Kept is not kept any more: then Truncated is true.
+	Bytes      int64     `json:"bytes"`
+	Lines      int64     `json:"lines"`
+	Kept       int64     `json:"kept_from"`
+	Truncated  bool      `json:"truncated"`
+	LastLine   string    `json:"last_line,omitempty"` // the last that is not blank, as text, cut to 200 characters
+	LastOutput time.Time `json:"last_output,omitzero"`
+
+	// Owner is the program that has, or had, the terminal: a name that no other has.
+	Owner    string `json:"owner"`
+	OwnerPID int    `json:"owner_pid"`
+
+	// Recording is the file that the terminal was asked to be recorded to, and
+	// RecordingFailed why that did not go well.
+	Recording       string `json:"recording,omitempty"`
+	RecordingFailed string `json:"recording_failed,omitempty"`
+
+	// Elsewhere says that another program has it: what is here is what was written
+	// down when it started.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+}
+
+// Elapsed is how long the program has run, or did.
+func (i Info) Elapsed() time.Duration {
+	switch {
+	case i.Started.IsZero():
+		return 0
+	case i.Ended.IsZero():
+		return time.Since(i.Started)
+	}
+	return i.Ended.Sub(i.Started)
+}

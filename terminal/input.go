@@ -1,0 +1,146 @@
+package terminal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/tty"
+	"github.com/limpet-sh/limpet/terminal/keys"
+)
+
+// longestLine is what a terminal in line mode takes of a line before its end
+// (N_TTY_BUF_SIZE, drivers/tty/n_tty.c). It drops the rest.
+const longestLine = 4095
+
+// Write types b: all of it, or there is an error, and the number says how much. What is
+// typed by several at once is not mixed. A program that does not read is waited for no
+// longer than Options.WritePatience: then it is ErrNotRead, and the rest may be written
+// later. A line that the terminal would cut is ErrLineTooLong, and nothing of b is
+// typed. When the program has ended it is ErrEnded.
+func (t *Terminal) Write(b []byte) (int, error) {
+	const op = "write"
+	p, err := t.live(op)
+	if err != nil {
+		return 0, err
+	}
+	p.in.Lock()
+	defer p.in.Unlock()
+	if on, ends := tty.LineMode(p.master); on {
+		if n := longest(b, ends); n > longestLine {
+			return 0, &Error{
+				Op: op, ID: t.id, Err: fmt.Errorf("%w: %d bytes, where it takes %d", ErrLineTooLong, n, longestLine),
+				Remedy: "cut it up, or have the program read without line mode (stty -icanon)",
+			}
+		}
+	}
+	_ = p.master.SetWriteDeadline(time.Now().Add(t.r.opts.WritePatience)) // It can have deadlines.
+	n, err := p.master.Write(b)
+	switch {
+	case err == nil:
+		return n, nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, &Error{
+			Op: op, ID: t.id, Err: fmt.Errorf("%w: it took %d of %d bytes in %v", ErrNotRead, n, len(b), t.r.opts.WritePatience),
+			Remedy: "look at what it does, and write the rest when it reads",
+		}
+	case errors.Is(err, os.ErrClosed), errors.Is(err, syscall.EIO):
+		return n, &Error{Op: op, ID: t.id, Err: fmt.Errorf("%w: it took %d of %d bytes", ErrEnded, n, len(b))}
+	}
+	return n, &Error{Op: op, ID: t.id, Err: err}
+}
+
+// longest is the length of the longest line.
+func longest(b, ends []byte) int {
+	most := 0
+	for len(b) > 0 {
+		n := bytes.IndexAny(b, string(ends))
+		if n < 0 {
+			n = len(b)
+		}
+		most = max(most, n)
+		b = b[min(n+1, len(b)):]
+	}
+	return most
+}
+
+// Send types keys, text and pastes, as the program wants to have them from its terminal:
+// see package keys. Errors are those of Write.
+func (t *Terminal) Send(inputs ...keys.Input) error {
+	p, err := t.live("send")
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	modes := keys.Modes{AppCursor: p.modes.AppCursor, AppKeypad: p.modes.AppKeypad, BracketedPaste: p.modes.BracketedPaste}
+	p.mu.Unlock()
+	var b []byte
+	for _, in := range inputs {
+		b = append(b, in.Encode(modes)...)
+	}
+	_, err = t.Write(b)
+	return err
+}
+
+// Resize gives the terminal another size: the program in the foreground gets SIGWINCH. The
+// error is ErrSize if there is no such size.
+func (t *Terminal) Resize(size Size) error {
+	const op = "resize"
+	if err := checkSize(size); err != nil {
+		return &Error{Op: op, ID: t.id, Err: err}
+	}
+	p, err := t.live(op)
+	if err != nil {
+		return err
+	}
+	p.in.Lock()
+	defer p.in.Unlock()
+	_, end := p.out.bounds()
+	now, _ := p.display.history.size(end)
+	if now == size {
+		return nil
+	}
+	// Noted first: the program may have painted its screen anew before the ioctl returns.
+	// What it still prints for the old size, it paints over.
+	p.display.history.resized(end, time.Now(), size)
+	if err := tty.Resize(p.master, ttySize(size)); err != nil {
+		p.display.history.resized(end, time.Now(), now)
+		return &Error{Op: op, ID: t.id, Err: err}
+	}
+	p.resized.Store(&size)
+	return nil
+}
+
+// Signal signals the program in the foreground, with all of its process group, as the
+// terminal itself does for Ctrl-C. Each process is known by its start time: no other
+// is signalled that has its pid by now. To end the terminal, Close it.
+func (t *Terminal) Signal(sig syscall.Signal) error {
+	const op = "signal"
+	p, err := t.live(op)
+	if err != nil {
+		return err
+	}
+	sent := 0
+	if group, err := tty.Foreground(p.master); err == nil && group > 0 {
+		all, _ := proc.List() // Without /proc nobody is found.
+		for _, st := range all {
+			if st.PGRP == group && !st.Zombie() && proc.Signal(st.ID(), sig) == nil {
+				sent++
+			}
+		}
+	}
+	if sent > 0 {
+		return nil
+	}
+	if err := p.conn.Signal(sig); err != nil {
+		if errors.Is(err, os.ErrProcessDone) {
+			err = ErrEnded
+		}
+		return &Error{Op: op, ID: t.id, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package terminal_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/terminal"
+)
+
+// ownerVar makes this program one that has terminals, and waits to be killed.
+const ownerVar = "LIMPET_TEST_TERMINALS_OWNER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(ownerVar) != "" {
+		own(os.Args[1])
+	}
+	os.Exit(testenv.Main(m))
+}
+
+func own(dir string) {
+	fail := func(err error) {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	r, err := terminal.Open(dir, nil)
+	if err != nil {
+		fail(err)
+	}
+	for _, line := range []string{"sleep 1000", "trap '' HUP TERM; while :; do sleep 1000; done", "exit 3"} {
+		t, err := r.Start(context.Background(), terminal.Spec{Line: line})
+		if err != nil {
+			fail(err)
+		}
+		if line == "exit 3" {
+			<-t.Done()
+		}
+	}
+	fmt.Println("ready")
+	select {}
+}

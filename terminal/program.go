@@ -1,0 +1,191 @@
+package terminal
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/tty"
+	"github.com/limpet-sh/limpet/terminal/screen"
+	"github.com/limpet-sh/limpet/transport"
+	"github.com/limpet-sh/limpet/transport/local"
+)
+
+// program is what runs on a terminal, and the terminal's other end.
+type program struct {
+	conn   transport.Conn
+	id     proc.ID // without a start time where that is not known
+	mark   string  // in the environment of all that it starts
+	master *os.File
+	slave  *os.File // kept, so that the terminal is there for as long as the program is
+
+	out     *ring
+	display *display
+
+	scan       screen.Scanner       // of the one that reads
+	resized    atomic.Pointer[Size] // tells it of another size
+	feedAt     int64                // as well: from which offset on the screen may want to be fed
+	lastOutput atomic.Int64         // Unix time in nanoseconds; 0 if there was none
+	read       chan struct{}        // closed when all was read
+
+	mu        sync.Mutex
+	modes     screen.Modes // behind what was read
+	answers   []byte       // that the program is still to be given
+	answering bool
+	replies   sync.WaitGroup
+
+	in     sync.Mutex // held by the one that writes
+	asked  atomic.Bool
+	ending sync.Once
+	left   error // what Close could not end
+
+	recording  *recording  // to Spec.Record; nil if there is none
+	retirement *time.Timer // r.mu guards it
+}
+
+// spawn starts the program: a terminal, the process on it, and those who look after both.
+func (r *Registry) spawn(ctx context.Context, t *Terminal, spec Spec) (err error) {
+	if err := r.guard(); err != nil {
+		return err
+	}
+	p := &program{mark: environ.TerminalVar + "=" + t.id, out: newRing(spec.BufferLimit), read: make(chan struct{}), feedAt: spec.BufferLimit / 2}
+	p.display = newDisplay(p.out, newHistory(time.Now(), spec.Size), r.opts.Scrollback)
+	defer func() {
+		if err != nil {
+			p.release()
+			if p.recording != nil {
+				p.recording.drop()
+			}
+		}
+	}()
+	if spec.Record != "" {
+		if p.recording, err = newRecording(spec.Record); err != nil {
+			return err
+		}
+	}
+	if p.master, p.slave, err = tty.Open(ttySize(spec.Size)); err != nil {
+		return err
+	}
+	at := transport.Spec{
+		Path: spec.path, Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Own: append(slices.Clone(spec.own), p.mark, r.mark()),
+		Stdin: p.slave, Stdout: p.slave, Stderr: p.slave, Terminal: true,
+	}
+	if _, here := spec.Transport.(local.Transport); !here {
+		if at.Path, err = transport.FindBash(""); err != nil {
+			return err
+		}
+		at.Argv, at.Terminal = hostedArgv(spec.Argv, at.Own), false
+	}
+	if p.conn, err = spec.Transport.Start(ctx, at); err != nil {
+		return err
+	}
+	p.id = proc.ID{PID: p.conn.PID()}
+	if st, err := proc.Read(p.id.PID); err == nil {
+		p.id = st.ID()
+	}
+	t.mu.Lock()
+	t.prog = p
+	t.mu.Unlock()
+	// Nobody else can have moved it: it is closed only by way of the program.
+	_ = t.move(Running, func(i *Info) { i.PID, i.Started = p.id.PID, time.Now() })
+	r.work.Go(func() { p.drain() })
+	r.work.Go(func() { t.await(p) })
+	if p.recording != nil {
+		r.work.Go(func() { p.recording.run(t) })
+	}
+	return nil
+}
+
+func ttySize(s Size) tty.Size { return tty.Size{Rows: uint16(s.Rows), Cols: uint16(s.Cols)} }
+
+// release closes the terminal, and what else a program has that is no more.
+func (p *program) release() {
+	for _, f := range []*os.File{p.slave, p.master} {
+		if f != nil {
+			_ = f.Close() // Nothing is buffered.
+		}
+	}
+	p.display.close()
+}
+
+// hostedArgv is what a transport starts that does not know terminals, as that of a sandbox:
+// the program becomes the leader of a session, whose controlling terminal its stdin is.
+// Setsid(1) has to fork where it leads a process group, and then has no signal to tell.
+// The prompts of a shell are passed besides the environment: a bash that is not
+// interactive takes them out of it.
+func hostedArgv(argv, own []string) []string {
+	const script = `
+while [[ $1 != -- ]]; do export -- "$1"; shift; done; shift
+type -P -- "$1" >/dev/null || { printf 'limpet: %s: there is no such program here\n' "$1"; exit 127; }
+read -r _ _ _ _ group _ </proc/self/stat
+[[ $group == "$$" ]] && exec setsid -cw -- "$@"
+exec setsid -c -- "$@"`
+	args := []string{"bash", "--noprofile", "--norc", "-c", script, "bash"}
+	for _, entry := range own {
+		if name, _, _ := strings.Cut(entry, "="); name == "PS1" || name == "PS2" {
+			args = append(args, entry)
+		}
+	}
+	return append(append(args, "--"), argv...)
+}
+
+// await waits for the end of the program, and writes down what became of it.
+func (t *Terminal) await(p *program) {
+	<-p.conn.Done()
+	asked := p.asked.Load()
+	p.hangUp()
+	exit := Exit{Code: p.conn.Exit().Code, Signal: p.conn.Exit().Signal}
+	closed := p.conn.Close() // Of a sandbox: it ends what is left in it.
+	if closed != nil {
+		t.r.opts.Logger.Warn("limpet: after a program on a terminal", "id", t.id, "err", closed)
+	}
+	if err := t.writeLog(p); err != nil {
+		t.r.opts.Logger.Warn("limpet: what a terminal has shown cannot be kept", "id", t.id, "err", err)
+	}
+	to := exit.outcome()
+	if asked {
+		to = Cancelled
+	}
+	last := Info{State: Running}
+	p.fill(&last)
+	// It was running, and nobody else ends it.
+	_ = t.move(to, func(i *Info) {
+		i.Exit, i.Ended = &exit, time.Now()
+		i.Kept, i.Truncated, i.Bytes, i.Lines, i.LastLine, i.LastOutput, i.Size = last.Kept, last.Truncated, last.Bytes, last.Lines, last.LastLine, last.LastOutput, last.Size
+		if asked {
+			i.Why = "it was closed"
+		}
+	})
+	t.r.stopped()
+	p.out.finish()
+	if p.recording != nil {
+		<-p.recording.done
+		if err := p.recording.err; err != nil {
+			t.note(func(i *Info) { i.RecordingFailed = err.Error() })
+		}
+	}
+	close(t.ended)
+	t.retireLater(p)
+}
+
+// writeLog writes what is kept of the output, and what it takes to see it again.
+func (t *Terminal) writeLog(p *program) error {
+	offset, data := p.out.tail(1 << 62)
+	if len(data) == 0 && offset == 0 {
+		return nil
+	}
+	again := replay{Offset: offset, From: offset, History: p.display.history.since(offset)}
+	at := p.display.resume()
+	again.From, again.Restore = max(at.offset, offset), at.restore
+	if err := t.r.write(t.id, logExt, data); err != nil {
+		return fmt.Errorf("writing the log: %w", err)
+	}
+	return t.r.writeJSON(t.id, replayExt, again)
+}
