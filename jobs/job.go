@@ -15,8 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/renameio/v2"
-
+	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/internal/supervisor"
 )
 
@@ -58,7 +57,7 @@ const (
 
 func readSpec(dir string) (s stored, err error) {
 	const most = 64 << 20 // A script is in it.
-	if err := supervisor.ReadJSON(filepath.Join(dir, specFile), &s, most); err != nil {
+	if err := statedir.ReadJSON(filepath.Join(dir, specFile), &s, most); err != nil {
 		return s, err
 	}
 	if s.ID != filepath.Base(dir) {
@@ -72,7 +71,7 @@ func writeSpec(dir string, s stored) error {
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(filepath.Join(dir, specFile), append(b, '\n'), fileMode, renameio.IgnoreUmask(), renameio.WithTempDir(dir))
+	return statedir.Write(filepath.Join(dir, specFile), append(b, '\n'))
 }
 
 // memo is what the owner remembers of a job, also after a crash.
@@ -91,7 +90,7 @@ type memo struct {
 const memoSize = 256
 
 func (j *job) readMemo() {
-	if err := supervisor.ReadJSON(filepath.Join(j.dir, memoFile), &j.memo, 2*memoSize); err == nil { // Without it, nothing was told yet.
+	if err := statedir.ReadJSON(filepath.Join(j.dir, memoFile), &j.memo, 2*memoSize); err == nil { // Without it, nothing was told yet.
 		j.scanned = scanner{at: j.memo.Watched, line: max(j.memo.Line, 1)}
 	}
 }
@@ -109,7 +108,7 @@ func (r *Registry) remember(j *job, change func(*memo)) {
 		panic("jobs: " + err.Error()) // Numbers and booleans.
 	}
 	b = append(b, bytes.Repeat([]byte{' '}, max(memoSize-len(b)-1, 0))...)
-	f, err := os.OpenFile(filepath.Join(j.dir, memoFile), os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, fileMode) // It waits for nobody: it may be no file by now.
+	f, err := os.OpenFile(filepath.Join(j.dir, memoFile), os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, statedir.FileMode) // It waits for nobody: it may be no file by now.
 	if err == nil {
 		_, err = f.WriteAt(append(b, '\n'), 0)
 		err = errors.Join(err, f.Close())

@@ -16,11 +16,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-)
 
-const (
-	dirMode  = 0o700
-	fileMode = 0o600
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // What is in the directory of a registry, besides the jobs.
@@ -86,10 +83,10 @@ func Open(dir string, opts *Options) (*Registry, error) {
 		}
 		return r, nil
 	}
-	if err := os.MkdirAll(r.dir, dirMode); err != nil {
+	if err := os.MkdirAll(r.dir, statedir.DirMode); err != nil {
 		return fail(err, "name a directory that can be made and written to")
 	}
-	if err := private(r.dir); err != nil {
+	if err := statedir.Private(r.dir); err != nil {
 		return fail(err, "name a directory of your own, with mode 0700")
 	}
 	if err := r.own(); err != nil {
@@ -113,37 +110,13 @@ var errNoDir = errors.New("it is no directory")
 // DefaultDir is where the jobs of a user are: $XDG_STATE_HOME/limpet/jobs, or
 // ~/.local/state/limpet/jobs (XDG base directory specification).
 // It fails where neither is set.
-func DefaultDir() (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // Relative ones are to be ignored.
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", errors.New("there is no directory of the user's")
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(state, "limpet", "jobs"), nil
-}
-
-// private refuses a directory in which somebody else could put jobs: what is in it says
-// which processes are signalled.
-func private(dir string) error {
-	st, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	const others = 0o022
-	if owner, ok := st.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() || st.Mode().Perm()&others != 0 {
-		return fmt.Errorf("others than this user can write to it, or own it: mode %v", st.Mode().Perm())
-	}
-	return nil
-}
+func DefaultDir() (string, error) { return statedir.Default("jobs") }
 
 // own takes the lock, which is free as soon as its program is gone, and says whose it
 // is now.
 func (r *Registry) own() error {
 	path := filepath.Join(r.dir, lockFile)
-	r.lock = flock.New(path, flock.SetPermissions(fileMode))
+	r.lock = flock.New(path, flock.SetPermissions(statedir.FileMode))
 	// Of an owner that was killed, a child that was just about to execute something may
 	// still hold the lock.
 	const tries, pause = 20, 10 * time.Millisecond
@@ -161,7 +134,7 @@ func (r *Registry) own() error {
 	before, _ := os.ReadFile(path) // Then nobody has crashed.
 	r.crashed = len(before) > 0
 	// It is for people: the lock itself is what counts.
-	_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), fileMode)
+	_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), statedir.FileMode)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/internal/supervisor"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/transport"
@@ -100,10 +101,10 @@ func (r *Registry) make(spec Spec) (*job, error) {
 	if err := r.room(j); err != nil {
 		return nil, err
 	}
-	err := os.Mkdir(j.dir, dirMode)
+	err := os.Mkdir(j.dir, statedir.DirMode)
 	if errors.Is(err, fs.ErrNotExist) { // Somebody has tidied up.
-		if err = os.MkdirAll(r.dir, dirMode); err == nil {
-			err = os.Mkdir(j.dir, dirMode)
+		if err = os.MkdirAll(r.dir, statedir.DirMode); err == nil {
+			err = os.Mkdir(j.dir, statedir.DirMode)
 		}
 	}
 	if err == nil {

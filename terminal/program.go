@@ -12,6 +12,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/internal/tty"
 	"github.com/limpet-sh/limpet/terminal/screen"
 	"github.com/limpet-sh/limpet/transport"
@@ -184,7 +185,7 @@ func (t *Terminal) writeLog(p *program) error {
 	again := replay{Offset: offset, From: offset, History: p.display.history.since(offset)}
 	at := p.display.resume()
 	again.From, again.Restore = max(at.offset, offset), at.restore
-	if err := t.r.write(t.id, logExt, data); err != nil {
+	if err := statedir.Write(t.r.path(t.id, logExt), data); err != nil {
 		return fmt.Errorf("writing the log: %w", err)
 	}
 	return t.r.writeJSON(t.id, replayExt, again)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/asciicast"
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // RecordOptions say what of a terminal to record.
@@ -174,7 +175,7 @@ type recording struct {
 }
 
 func newRecording(path string) (*recording, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, statedir.FileMode)
 	if err != nil {
 		return nil, fmt.Errorf("making the recording: %w", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -20,6 +19,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/guard"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // Registry is a directory of terminals, which any number of programs may share: each has
@@ -69,13 +69,13 @@ func Open(dir string, opts *Options) (*Registry, error) {
 	if r.opts.Dir, err = filepath.Abs(r.opts.Dir); err != nil {
 		return fail(err, "")
 	}
-	if err := os.MkdirAll(r.dir, dirMode); err != nil {
+	if err := os.MkdirAll(r.dir, statedir.DirMode); err != nil {
 		return fail(err, "name a directory that can be made and written to")
 	}
-	if err := private(r.dir); err != nil {
+	if err := statedir.Private(r.dir); err != nil {
 		return fail(err, "name a directory of your own, with mode 0700")
 	}
-	r.lock = flock.New(r.path(r.owner, lockExt), flock.SetPermissions(fileMode))
+	r.lock = flock.New(r.path(r.owner, lockExt), flock.SetPermissions(statedir.FileMode))
 	if ok, err := r.lock.TryLock(); err != nil || !ok {
 		_ = r.lock.Close() // It was not locked.
 		return fail(fmt.Errorf("locking %q: %w", r.lock.Path(), cmp.Or(err, errLocked)), "name a directory on a file system that has locks (flock(2))")
@@ -93,30 +93,7 @@ var errLocked = errors.New("somebody else holds it")
 // DefaultDir is where the terminals of a user are: $XDG_STATE_HOME/limpet/terminals, or
 // ~/.local/state/limpet/terminals (XDG base directory specification). It fails where
 // neither is set.
-func DefaultDir() (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // Relative ones are to be ignored.
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", errors.New("there is no directory of the user's")
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(state, "limpet", "terminals"), nil
-}
-
-// private refuses a directory in which somebody else could put records.
-func private(dir string) error {
-	st, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	const others = 0o022
-	if owner, ok := st.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() || st.Mode().Perm()&others != 0 {
-		return fmt.Errorf("others than this user can write to it, or own it: mode %v", st.Mode().Perm())
-	}
-	return nil
-}
+func DefaultDir() (string, error) { return statedir.Default("terminals") }
 
 // Dir is the registry's directory.
 func (r *Registry) Dir() string { return r.dir }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // Start starts a program on a terminal of its own, and returns when it runs. ctx bounds the
@@ -70,7 +72,7 @@ func (r *Registry) make(spec Spec) (*Terminal, error) {
 		State: Starting, Created: time.Now(), Owner: r.owner, OwnerPID: os.Getpid(), Recording: spec.Record,
 	}
 	t := &Terminal{r: r, id: info.ID, info: info, ended: make(chan struct{})}
-	if err := os.MkdirAll(r.dir, dirMode); err != nil { // Somebody may have tidied up.
+	if err := os.MkdirAll(r.dir, statedir.DirMode); err != nil { // Somebody may have tidied up.
 		return nil, err
 	}
 	if err := r.writeJSON(info.ID, recordExt, info); err != nil {

@@ -1,16 +1,14 @@
 package terminal
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // What is in the directory of a registry. All files are written whole, or not at all.
@@ -24,9 +22,6 @@ const (
 	logExt    = ".log"
 	replayExt = ".replay"
 	lockExt   = ".lock"
-
-	dirMode  = 0o700
-	fileMode = 0o600
 )
 
 // store is the directory.
@@ -34,53 +29,16 @@ type store struct{ dir string }
 
 func (s store) path(id, ext string) string { return filepath.Join(s.dir, id+ext) }
 
-func (s store) write(id, ext string, b []byte) error {
-	return renameio.WriteFile(s.path(id, ext), b, fileMode, renameio.IgnoreUmask(), renameio.WithTempDir(s.dir))
-}
-
-func (s store) writeJSON(id, ext string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return s.write(id, ext, append(b, '\n'))
-}
-
 // recordMax and logMax bound what is read: somebody may have put anything there.
 const (
 	recordMax = 4 << 20
 	logMax    = 1 << 30
 )
 
-// read reads a file, if it is one.
-func (s store) read(id, ext string, most int64) ([]byte, error) {
-	path := s.path(id, ext)
-	if st, err := os.Lstat(path); err != nil {
-		return nil, err
-	} else if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q is no regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // Read only.
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(b)) > most {
-		err = fmt.Errorf("%q is larger than %d bytes", path, most)
-	}
-	return b, err
-}
+func (s store) writeJSON(id, ext string, v any) error { return statedir.WriteJSON(s.path(id, ext), v) }
 
 func (s store) readJSON(id, ext string, v any) error {
-	b, err := s.read(id, ext, recordMax)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%q: %w", s.path(id, ext), err)
-	}
-	return nil
+	return statedir.ReadJSON(s.path(id, ext), v, recordMax)
 }
 
 // info reads the record of a terminal. The error is fs.ErrNotExist if there is none.

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/limpet-sh/limpet/internal/runes"
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // Terminal is a program on a terminal of its own, or what is left of it. It outlives
@@ -154,7 +155,7 @@ func (t *Terminal) seen(op string) (*display, error) {
 // load reads what a program has printed that is not in memory any more.
 func (r *Registry) load(info Info) (*display, error) {
 	var again replay
-	data, err := r.read(info.ID, logExt, logMax)
+	data, err := statedir.Read(r.path(info.ID, logExt), logMax)
 	if err == nil {
 		err = r.readJSON(info.ID, replayExt, &again)
 	}

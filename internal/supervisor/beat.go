@@ -4,6 +4,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // beatEvery is how often readers are told at most that there is something new. A
@@ -21,7 +23,7 @@ type beat struct {
 }
 
 func newBeat(path string) (*beat, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, fileMode)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, statedir.FileMode)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // input copies what anybody writes to a fifo into what the job reads. Handing on waits
@@ -18,10 +20,10 @@ type input struct {
 // openOwnFIFO makes a fifo for the owner of the directory alone. It is open for writing,
 // too, and so never at its end.
 func openOwnFIFO(path string) (*os.File, error) {
-	if err := syscall.Mkfifo(path, fileMode); err != nil {
+	if err := syscall.Mkfifo(path, uint32(statedir.FileMode)); err != nil {
 		return nil, &os.PathError{Op: "mkfifo", Path: path, Err: err}
 	}
-	if err := os.Chmod(path, fileMode); err != nil { // Whatever the umask is.
+	if err := os.Chmod(path, statedir.FileMode); err != nil { // Whatever the umask is.
 		return nil, err
 	}
 	return os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)

@@ -1,18 +1,14 @@
 package supervisor
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // What is in the directory of a job, besides what whoever started it puts there.
@@ -25,8 +21,6 @@ const (
 	exitFile    = "exit.json"    // an Exit
 	saidFile    = "supervisor"   // what the supervisor itself said, if it came to that
 )
-
-const fileMode = 0o600
 
 // Process says which processes a job is. It is written when the job has started.
 type Process struct {
@@ -91,44 +85,13 @@ func ReadExit(dir string) (e Exit, err error) {
 
 // WriteExit is for those who find that a job has ended and no supervisor will say
 // so.
-func WriteExit(dir string, e Exit) error { return writeJSON(filepath.Join(dir, exitFile), e) }
-
-func writeJSON(path string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return renameio.WriteFile(path, append(b, '\n'), fileMode, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(path)))
-}
+func WriteExit(dir string, e Exit) error { return statedir.WriteJSON(filepath.Join(dir, exitFile), e) }
 
 // recordMax bounds what is read: whoever owns the directory may have put anything
 // there.
 const recordMax = 1 << 20
 
-func readJSON(path string, v any) error { return ReadJSON(path, v, recordMax) }
-
-// ReadJSON reads a file of a job of at most so many bytes. It does not wait for what is
-// no file.
-func ReadJSON(path string, v any, most int64) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close() // Read only.
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-		return err
-	case !st.Mode().IsRegular():
-		return fmt.Errorf("%s is no file: %w", path, fs.ErrInvalid)
-	case st.Size() > most:
-		return fmt.Errorf("%s is larger than a record is: %w", path, fs.ErrInvalid)
-	}
-	if err := json.NewDecoder(f).Decode(v); err != nil {
-		return fmt.Errorf("%s is damaged: %w: %w", path, fs.ErrInvalid, err)
-	}
-	return nil
-}
+func readJSON(path string, v any) error { return statedir.ReadJSON(path, v, recordMax) }
 
 // Presence is what can be told of a job's processes from here.
 type Presence struct {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rolling"
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // The arguments are the job's directory, for people, and the number of files. Nobody
@@ -157,7 +158,7 @@ func (s *supervision) begin() (err error) {
 }
 
 func (s *supervision) record() error {
-	if err := writeJSON(filepath.Join(s.order.Dir, processFile), s.process); err != nil {
+	if err := statedir.WriteJSON(filepath.Join(s.order.Dir, processFile), s.process); err != nil {
 		return fmt.Errorf("writing down who runs: %w", err)
 	}
 	return nil

@@ -1,0 +1,98 @@
+// Package statedir keeps directories in which programs of a user remember things: where
+// they are, who may write to them, and files that are whole whenever they are read.
+package statedir
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+)
+
+// The modes of directories and files: they are nobody else's business.
+const (
+	DirMode  fs.FileMode = 0o700
+	FileMode fs.FileMode = 0o600
+)
+
+// Default is where a user's state of that name is: $XDG_STATE_HOME/limpet/NAME, or
+// ~/.local/state/limpet/NAME (XDG base directory specification). It fails where neither
+// is set.
+func Default(name string) (string, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // Relative ones are to be ignored.
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", errors.New("there is no directory of the user's")
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "limpet", name), nil
+}
+
+// Private refuses a directory that others can write to: what is in it says which
+// processes are signalled.
+func Private(dir string) error {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	const others = 0o022
+	if owner, ok := st.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() || st.Mode().Perm()&others != 0 {
+		return fmt.Errorf("others than this user can write to it, or own it: mode %v", st.Mode().Perm())
+	}
+	return nil
+}
+
+// Write writes a file, which is there whole or not at all, and is on the disk then.
+func Write(path string, b []byte) error {
+	return renameio.WriteFile(path, b, FileMode, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(path)))
+}
+
+// WriteJSON is Write of a value, with a newline.
+func WriteJSON(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return Write(path, append(b, '\n'))
+}
+
+// Read reads a file of at most so many bytes. It does not wait for what is no file: whoever
+// owns the directory may have put anything there.
+func Read(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // Read only.
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !st.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no file: %w", path, fs.ErrInvalid)
+	case st.Size() > most:
+		return nil, fmt.Errorf("%s is larger than it can be, which is %d bytes: %w", path, most, fs.ErrInvalid)
+	}
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// ReadJSON is Read of a value, which is at the beginning of the file.
+func ReadJSON(path string, v any, most int64) error {
+	b, err := Read(path, most)
+	if err != nil {
+		return err
+	}
+	if err := json.NewDecoder(bytes.NewReader(b)).Decode(v); err != nil {
+		return fmt.Errorf("%s is damaged: %w: %w", path, fs.ErrInvalid, err)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package statedir_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/statedir"
+)
+
+func TestTheDefaultIsWhereXDGHasIt(t *testing.T) {
+	t.Setenv("HOME", "/home/x")
+	for state, want := range map[string]string{
+		"/state": "/state/limpet/jobs", "": "/home/x/.local/state/limpet/jobs", "relative": "/home/x/.local/state/limpet/jobs",
+	} {
+		t.Setenv("XDG_STATE_HOME", state)
+		dir, err := statedir.Default("jobs")
+		require.NoError(t, err)
+		assert.Equal(t, want, dir)
+	}
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_STATE_HOME", "")
+	_, err := statedir.Default("jobs")
+	require.Error(t, err)
+}
+
+func TestADirectoryThatOthersCanWriteToIsNotPrivate(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o700))
+	require.NoError(t, statedir.Private(dir))
+	require.NoError(t, os.Chmod(dir, 0o770))
+	require.ErrorContains(t, statedir.Private(dir), "others than this user can write to it")
+	require.ErrorIs(t, statedir.Private(filepath.Join(dir, "x")), fs.ErrNotExist)
+}
+
+func TestAFileIsReadIfItIsOneAndNotTooLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, statedir.WriteJSON(path, []int{1, 2}))
+	st, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, statedir.FileMode, st.Mode().Perm())
+	var list []int
+	require.NoError(t, statedir.ReadJSON(path, &list, st.Size()))
+	assert.Equal(t, []int{1, 2}, list)
+	require.ErrorIs(t, statedir.ReadJSON(path, &list, st.Size()-1), fs.ErrInvalid)
+	require.NoError(t, statedir.Write(path, []byte("{")))
+	require.ErrorIs(t, statedir.ReadJSON(path, &list, 10), fs.ErrInvalid)
+	require.NoError(t, os.Remove(path))
+	require.ErrorIs(t, statedir.ReadJSON(path, &list, 10), fs.ErrNotExist)
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	_, err = statedir.Read(path, 10)
+	require.ErrorIs(t, err, fs.ErrInvalid, "it waits for nobody")
+}
