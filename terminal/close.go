@@ -19,14 +19,10 @@ import (
 // safe to call twice, and from anywhere. The error is ErrRunning if something cannot be
 // ended: another user's process, or one that hangs in the kernel.
 func (t *Terminal) Close() error {
-	t.mu.Lock()
-	p, info := t.prog, t.info
-	t.mu.Unlock()
+	p := t.program()
 	if p == nil {
+		info := t.Info()
 		if info.State.Ended() {
-			return nil
-		}
-		if info = t.Info(); info.State.Ended() {
 			return nil
 		}
 		return t.elsewhere("close", info)

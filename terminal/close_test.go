@@ -5,17 +5,20 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
 func TestCloseHangsUpThenAsksThenKills(t *testing.T) {
 	testenv.NeedProc(t)
-	r := open(t, nil)
+	// Whoever obeys does so in time, however busy the machine is.
+	r := open(t, &terminal.Options{Ladder: interrupt.Ladder{{Signal: syscall.SIGHUP, Grace: time.Second}, {Signal: syscall.SIGTERM, Grace: 3 * time.Second}}})
 	for _, test := range []struct {
 		name, script, said string
 		exit               terminal.Exit
@@ -51,6 +54,37 @@ func TestCloseEndsAllThatWasStarted(t *testing.T) {
 	require.NoError(t, term.Close())
 	assert.Empty(t, testenv.Marked(r.Mark()))
 	assert.Zero(t, testenv.Zombies())
+}
+
+func TestCloseLeavesNoDescriptor(t *testing.T) {
+	testenv.NeedProc(t)
+	r := open(t, &terminal.Options{Grace: time.Hour})
+	require.NoError(t, start(t, r, "cat").Close()) // What is made once is there.
+	fds := testenv.FDs(t)
+	for range 10 {
+		term := start(t, r, "cat")
+		_, err := term.Screen()
+		require.NoError(t, err)
+		require.NoError(t, term.Close())
+	}
+	assert.Equal(t, fds, testenv.FDs(t))
+}
+
+// Whoever is told that a terminal is made can have it, before it runs.
+func TestATerminalCanBeClosedWhileItStarts(t *testing.T) {
+	r := open(t, nil)
+	closed := make(chan error, 1)
+	r.Observe(func(c terminal.Change) {
+		if c.To == terminal.Starting {
+			term, err := r.Get(c.ID)
+			assert.NoError(t, err)
+			assert.False(t, term.Info().Elsewhere)
+			closed <- term.Close()
+		}
+	})
+	term := start(t, r, "cat")
+	require.NoError(t, <-closed)
+	assert.Equal(t, terminal.Cancelled, ended(t, term).State)
 }
 
 // A program that has ended may have left something on purpose: that goes with the registry, or

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"errors"
+	"os"
 	"syscall"
 	"time"
 
@@ -59,7 +60,10 @@ func (p *program) drainRest() {
 func (p *program) hangUp() {
 	_ = p.master.SetReadDeadline(time.Unix(1, 0)) // As above.
 	<-p.read
-	_ = p.slave.Close() // Nothing is buffered.
+	for _, f := range []*os.File{p.slave, p.master} {
+		_ = f.Close() // Nothing is buffered.
+	}
+	p.replies.Wait() // The one that writes an answer has an error now.
 }
 
 // took puts what was read where it can be seen, and answers what a program asks its

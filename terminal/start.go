@@ -31,6 +31,7 @@ func (r *Registry) Start(ctx context.Context, spec Spec) (_ *Terminal, err error
 	if err != nil {
 		return nil, &Error{Op: op, Err: err}
 	}
+	defer close(t.started)
 	if err = wrong; err == nil {
 		err = r.spawn(ctx, t, spec)
 	}
@@ -71,7 +72,7 @@ func (r *Registry) make(spec Spec) (*Terminal, error) {
 		ID: newID(spec.Argv, spec.Line), Argv: spec.Argv, Line: spec.Line, Dir: spec.Dir, Session: spec.Session, Size: spec.Size,
 		State: Starting, Created: time.Now(), Owner: r.owner, OwnerPID: os.Getpid(), Recording: spec.Record,
 	}
-	t := &Terminal{r: r, id: info.ID, info: info, ended: make(chan struct{})}
+	t := &Terminal{r: r, id: info.ID, started: make(chan struct{}), info: info, ended: make(chan struct{})}
 	if err := os.MkdirAll(r.dir, statedir.DirMode); err != nil { // Somebody may have tidied up.
 		return nil, err
 	}

@@ -19,8 +19,9 @@ import (
 // for concurrent use. A Terminal need not be closed for its own sake: the registry closes
 // all.
 type Terminal struct {
-	r  *Registry
-	id string
+	r       *Registry
+	id      string
+	started chan struct{} // closed when its start is over; nil if another program has it, or it is past
 
 	saving sync.Mutex // orders changes with what is written down of them; taken before mu
 
@@ -50,7 +51,7 @@ func (t *Terminal) Info() Info {
 	t.mu.Unlock()
 	if prog != nil {
 		prog.fill(&info)
-	} else if !info.State.Ended() {
+	} else if !info.State.Ended() && t.started == nil {
 		if now, err := t.r.recorded(t.id); err == nil {
 			return now
 		}
@@ -110,8 +111,9 @@ func (t *Terminal) fail(to State, err error) error {
 
 // live returns the program, or why there is none to be reached.
 func (t *Terminal) live(op string) (*program, error) {
+	prog := t.program()
 	t.mu.Lock()
-	prog, info := t.prog, t.info
+	info := t.info
 	t.mu.Unlock()
 	if prog == nil {
 		info = t.Info() // It has more to look at: too much for each key that is typed.
@@ -129,16 +131,23 @@ func (t *Terminal) live(op string) (*program, error) {
 	return prog, nil
 }
 
+// program returns the program when its start is over; nil if it is not in memory.
+func (t *Terminal) program() *program {
+	if t.started != nil {
+		<-t.started // Close ends a start that hangs.
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.prog
+}
+
 func (t *Terminal) elsewhere(op string, info Info) error {
 	return &Error{Op: op, ID: t.id, Err: fmt.Errorf("%w: pid %d", ErrElsewhere, info.OwnerPID), Remedy: "have that one do it (limpet term does, if it is one that can be asked)"}
 }
 
 // seen returns what is to be seen of the terminal: as it runs, or from its log.
 func (t *Terminal) seen(op string) (*display, error) {
-	t.mu.Lock()
-	prog := t.prog
-	t.mu.Unlock()
-	if prog != nil {
+	if prog := t.program(); prog != nil {
 		return prog.display, nil
 	}
 	info := t.Info()

@@ -218,10 +218,7 @@ func (w *waiting) look() (changed <-chan struct{}, again time.Duration) {
 // silent is for how long the program has printed nothing; at most since the wait began.
 func (w *waiting) silent() time.Duration {
 	since := w.began
-	w.t.mu.Lock()
-	prog := w.t.prog
-	w.t.mu.Unlock()
-	if prog != nil {
+	if prog := w.t.program(); prog != nil {
 		if at := time.Unix(0, prog.lastOutput.Load()); at.After(since) {
 			since = at
 		}

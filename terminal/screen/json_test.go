@@ -2,6 +2,9 @@ package screen_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,34 +14,47 @@ import (
 )
 
 func TestAScreenComesBackFromJSON(t *testing.T) {
-	for name, printed := range map[string]string{
-		"nothing":   "",
-		"styles":    "\x1b[1;31mred\x1b[m plain \x1b[38;2;1;2;3;48;5;200;4:3;58;5;9mmuch\x1b[m\r\n\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\ \x1b[7m  \x1b[m",
-		"wide":      "日本\x1b[31m語 e\u0301 👩\u200d👩\u200d👧 x\r\n\x1b[1;80H|",
-		"alternate": "\x1b]2;a title\abehind\r\n\x1b[32mit\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1h\x1b[2;5Hhello\x1b[5 q",
-		"wrap":      "\x1b[1;79Hab",
-	} {
-		e := screen.New(screen.Size{Cols: 80, Rows: 24}, nil)
-		_, err := e.Write([]byte(printed))
+	rng := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{
+		"text", " ", "漢字", "e\u0301", "👩‍👩‍👧", "\r\n", "\x1b[31m", "\x1b[1;4;38;2;1;2;3m", "\x1b[m", "\x1b[48;5;9m", "\x1b[5;7H", "\x1b[K", "\x1b[2J",
+		"\x1b]8;;http://x\x1b\\", "\x1b]8;;\x1b\\", "\x1b]2;title\a", "\x1b[?1049h", "\x1b[?25l", "\x1b[2;5r", "\t", strings.Repeat("w", 25), "\x1b[3D", "\x1b[4:3m\x1b[58:5:9m",
+	}
+	for range 2000 {
+		e := screen.New(screen.Size{Cols: 1 + rng.IntN(25), Rows: 1 + rng.IntN(8)}, nil)
+		for range rng.IntN(40) {
+			_, _ = e.Write([]byte(pieces[rng.IntN(len(pieces))]))
+		}
+		want := e.Screen()
+		b, err := json.Marshal(want)
 		require.NoError(t, err)
-		s := e.Screen()
-		b, err := json.Marshal(s)
-		require.NoError(t, err)
-		var back screen.Screen
-		require.NoError(t, json.Unmarshal(b, &back), name)
-		assert.Equal(t, s, &back, name)
-		assert.Equal(t, string(s.ANSI()), string(back.ANSI()), name)
+		var got screen.Screen
+		require.NoError(t, json.Unmarshal(b, &got), "%s", b)
+		require.Equal(t, want, &got, "%s", b)
+		require.Equal(t, string(want.ANSI()), string(got.ANSI()))
 	}
 }
 
-func TestWhatIsNoScreenInJSONIsRefused(t *testing.T) {
+func TestAScreenIsShortInJSON(t *testing.T) {
+	e := screen.New(screen.Size{Cols: 80, Rows: 24}, nil)
+	for i := range 23 {
+		_, _ = fmt.Fprintf(e, "\x1b[%dmline %2d\x1b[m %s\r\n", 31+i%6, i, strings.Repeat("word ", 10))
+	}
+	s := e.Screen()
+	b, err := json.Marshal(s)
+	require.NoError(t, err)
+	assert.Less(t, len(b), 3*len(s.Text()))
+	empty, err := json.Marshal(screen.New(screen.Size{Cols: 80, Rows: 24}, nil).Screen())
+	require.NoError(t, err)
+	assert.Less(t, len(empty), 300)
+}
+
+func TestWhatIsNoScreenIsAnError(t *testing.T) {
 	for _, text := range []string{
-		`1`, `{}`, `{"cols":2,"rows":1}`, `{"cols":0,"rows":1,"styles":[{}],"lines":[[]]}`, `{"cols":5000,"rows":1,"styles":[{}],"lines":[[]]}`,
-		`{"cols":2,"rows":1,"styles":[],"lines":[[]]}`, `{"cols":2,"rows":1,"styles":[{}],"lines":[[{"t":"a","s":1}]]}`,
-		`{"cols":2,"rows":1,"styles":[{}],"lines":[[{"t":"abc"}]]}`, `{"cols":2,"rows":1,"styles":[{}],"lines":[[{"t":"日本","w":true}]]}`,
-		`{"cols":1,"rows":1,"styles":[{}],"lines":[[]],"normal":{"cols":1,"rows":1,"styles":[{}],"lines":[[]]}}`,
+		`{}`, `{"cols":2,"rows":1,"styles":[{}],"lines":[]}`, `{"cols":2,"rows":1,"styles":[],"lines":[[]]}`,
+		`{"cols":2,"rows":1,"styles":[{}],"lines":[[{"t":"abc"}]]}`, `{"cols":2,"rows":1,"styles":[{}],"lines":[[{"t":"a","s":1}]]}`,
+		`{"cols":100000,"rows":1,"styles":[{}],"lines":[[]]}`, `{"cols":2,"rows":1,"styles":[{"fg":"x"}],"lines":[[]]}`, `[]`,
 	} {
 		var s screen.Screen
-		assert.Error(t, json.Unmarshal([]byte(text), &s), text)
+		assert.ErrorContains(t, json.Unmarshal([]byte(text), &s), "screen: ", text)
 	}
 }
