@@ -1,6 +1,8 @@
 package terminal
 
 import (
+	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -134,6 +136,28 @@ type Snapshot struct {
 	// Offset is up to where the output is in the picture: what comes from there on
 	// changes it. ANSI paints it for who attaches from there.
 	Offset int64
+}
+
+// snapshot is a Snapshot in JSON.
+type snapshot struct {
+	Offset int64          `json:"offset"`
+	Screen *screen.Screen `json:"screen"`
+}
+
+// MarshalJSON has the screen under a name of its own.
+func (s Snapshot) MarshalJSON() ([]byte, error) { return json.Marshal(snapshot{s.Offset, s.Screen}) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Snapshot) UnmarshalJSON(b []byte) error {
+	var read snapshot
+	if err := json.Unmarshal(b, &read); err != nil {
+		return err
+	}
+	if read.Screen == nil {
+		return errors.New("terminal: a snapshot without a screen")
+	}
+	s.Offset, s.Screen = read.Offset, read.Screen
+	return nil
 }
 
 // Screen returns what is on the screen now, or was at the end of the program.

@@ -9,7 +9,7 @@ import (
 )
 
 // Text is consecutive output as a person reads it: without escape sequences, and valid
-// UTF-8. Next is where the text behind it begins.
+// UTF-8, in lines that end with a newline. Next is where the text behind it begins.
 type Text struct {
 	Offset int64  `json:"offset"`
 	Next   int64  `json:"next"`
@@ -40,9 +40,12 @@ func (d *display) text(from int64, most int) Text {
 	begin := d.begins(c.Offset, c.Data[:end])
 	return Text{
 		Offset: c.Offset + int64(begin), Next: c.Offset + int64(end), Missed: c.Missed,
-		Text: ansi.Strip(strings.ToValidUTF8(string(c.Data[begin:end]), "\uFFFD")),
+		Text: lineEnds.Replace(ansi.Strip(strings.ToValidUTF8(string(c.Data[begin:end]), "\uFFFD"))),
 	}
 }
+
+// lineEnds makes those of files of those of terminals. A program may print its own, too.
+var lineEnds = strings.NewReplacer("\r\r\n", "\n", "\r\n", "\n")
 
 // longestSequence is how much more than it was asked for a Text may be.
 const longestSequence = 16 << 10
@@ -60,11 +63,12 @@ func (d *display) begins(offset int64, data []byte) int {
 }
 
 // cut returns how much of the data is whole: up to the end of its last rune or sequence, or
-// of its first one. Without any, or where nothing follows that could end it, that is all.
+// of its first one. Without any, or where nothing follows that could end it, that is all. A
+// carriage return may be half of a line's end.
 func (d *display) cut(offset int64, data []byte, first bool) (n int, whole bool) {
 	scan := d.out.scannerAt(offset)
 	for i := range data {
-		if scan.Scan(data[i:i+1], nil); scan.Ground() {
+		if scan.Scan(data[i:i+1], nil); scan.Ground() && data[i] != '\r' {
 			if n = i + 1; first {
 				return n, true
 			}

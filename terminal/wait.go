@@ -12,32 +12,32 @@ import (
 // WaitOptions say what to wait for. The end of the program always ends the wait.
 type WaitOptions struct {
 	// Text is looked for on the screen, in one line.
-	Text string
+	Text string `json:"text,omitempty"`
 
 	// Pattern is a regular expression (RE2) for the lines of the screen, joined by
 	// newlines: (?m) makes ^ and $ those of a line.
-	Pattern string
+	Pattern string `json:"pattern,omitempty"`
 
 	// Gone ends the wait when Text or Pattern is not on the screen any more, instead.
-	Gone bool
+	Gone bool `json:"gone,omitempty"`
 
 	// Silence ends the wait when the program has printed nothing for so long.
-	Silence time.Duration
+	Silence time.Duration `json:"silence_ns,omitempty"`
 
 	// Prompt ends the wait when the program seems to wait for input: what is on the left
 	// of the cursor looks like a prompt, and nothing was printed for a moment. It is a
 	// guess. PromptPattern, if not empty, is what a prompt looks like.
-	Prompt        bool
-	PromptPattern string
+	Prompt        bool   `json:"prompt,omitempty"`
+	PromptPattern string `json:"prompt_pattern,omitempty"`
 
 	// From makes Text, Pattern and Prompt wait for output behind that offset first, as
 	// Info.Bytes was before something was typed: what was on the screen before does not
 	// count until something changes.
-	From int64
+	From int64 `json:"from,omitempty"`
 
 	// Timeout ends the wait. 0, and what is larger, means Options.MaxWait: Waited says
 	// so.
-	Timeout time.Duration
+	Timeout time.Duration `json:"timeout_ns,omitempty"`
 }
 
 // WaitReason says why a wait has ended.

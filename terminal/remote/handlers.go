@@ -1,0 +1,246 @@
+package remote
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/terminal"
+)
+
+// answerer answers a request about a terminal. A value is written as JSON; nil means that
+// it has answered by itself, or that there is nothing to say.
+type answerer func(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error)
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, hello{Version: version, Owner: s.r.Owner(), PID: os.Getpid()}, nil)
+	})
+	mux.HandleFunc("GET /v1/terminals", func(w http.ResponseWriter, _ *http.Request) {
+		list, err := s.list()
+		answer(w, list, err)
+	})
+	const one = "/v1/terminals/{id}"
+	for pattern, do := range map[string]answerer{
+		"GET " + one:                 getInfo,
+		"POST " + one + "/write":     postWrite,
+		"POST " + one + "/send":      postSend,
+		"POST " + one + "/resize":    postResize,
+		"POST " + one + "/signal":    postSignal,
+		"POST " + one + "/close":     postClose,
+		"GET " + one + "/attach":     getAttach,
+		"GET " + one + "/output":     getOutput,
+		"GET " + one + "/text":       getText,
+		"GET " + one + "/screen":     getScreen,
+		"GET " + one + "/scrollback": getScrollback,
+		"POST " + one + "/wait":      postWait,
+		"GET " + one + "/record":     getRecord,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			t, err := s.r.Get(r.PathValue("id"))
+			if err != nil {
+				answer(w, nil, err)
+				return
+			}
+			value, err := do(t, w, r)
+			if value != nil || err != nil {
+				answer(w, value, err)
+			}
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		writeJSON(w, wireError{Error: fmt.Sprintf("there is no %s %s here; this is version %d of the protocol", r.Method, r.URL.Path, version)})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.request(1)
+		defer s.request(-1)
+		if err, _ := r.Context().Value(peerKey{}).(error); err != nil {
+			w.WriteHeader(http.StatusForbidden)
+			writeJSON(w, wireError{Error: err.Error()})
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// list has what is this program's: others answer for theirs.
+func (s *Server) list() ([]terminal.Info, error) {
+	all, err := s.r.List()
+	own := []terminal.Info{} // Not null.
+	for _, info := range all {
+		if info.Owner == s.r.Owner() {
+			own = append(own, info)
+		}
+	}
+	return own, err
+}
+
+func answer(w http.ResponseWriter, value any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		said := pack(err)
+		if n, ok := value.(written); ok {
+			said.Written = n.Written
+		}
+		w.WriteHeader(said.status())
+		value = said
+	}
+	writeJSON(w, value)
+}
+
+func writeJSON(w io.Writer, value any) {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false) // It is for programs.
+	_ = enc.Encode(value)    // Who went away misses nothing.
+}
+
+// body reads what came with a request, which has to come soon.
+func body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyPatience)) // A socket can have deadlines.
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	_ = control.SetReadDeadline(time.Time{}) // As above.
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok && most == mostTyped {
+		return nil, errTooMuch
+	}
+	return b, err
+}
+
+func bodyJSON(w http.ResponseWriter, r *http.Request, most int64, value any) error {
+	b, err := body(w, r, most)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, value); err != nil {
+		return fmt.Errorf("what came with it is not what it should be: %w", err)
+	}
+	return nil
+}
+
+// number is a parameter.
+func number(r *http.Request, name string, otherwise int64) (int64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s=%s: wants a number", name, text)
+	}
+	return n, nil
+}
+
+func getInfo(t *terminal.Terminal, _ http.ResponseWriter, _ *http.Request) (any, error) {
+	return t.Info(), nil
+}
+
+func postWrite(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
+	b, err := body(w, r, mostTyped)
+	if err != nil {
+		return nil, err
+	}
+	n, err := t.Write(b)
+	return written{n}, err
+}
+
+func postSend(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
+	var in typed
+	if err := bodyJSON(w, r, mostTyped, &in); err != nil {
+		return nil, err
+	}
+	return struct{}{}, t.Send(in...)
+}
+
+func postResize(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
+	var size terminal.Size
+	if err := bodyJSON(w, r, mostBody, &size); err != nil {
+		return nil, err
+	}
+	return struct{}{}, t.Resize(size)
+}
+
+func postSignal(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
+	var sig signalled
+	if err := bodyJSON(w, r, mostBody, &sig); err != nil {
+		return nil, err
+	}
+	return struct{}{}, t.Signal(syscall.Signal(sig.Signal))
+}
+
+func postClose(t *terminal.Terminal, _ http.ResponseWriter, _ *http.Request) (any, error) {
+	return struct{}{}, t.Close()
+}
+
+func getOutput(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
+	from, err1 := number(r, "from", 0)
+	most, err2 := number(r, "most", mostOutput)
+	if err := cmp.Or(err1, err2); err != nil {
+		return nil, err
+	}
+	c, err := t.Output(from, int(min(most, mostOutput)))
+	if err != nil {
+		return nil, err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set(headOffset, strconv.FormatInt(c.Offset, 10))
+	h.Set(headMissed, strconv.FormatInt(c.Missed, 10))
+	_, _ = w.Write(c.Data) // Who went away misses nothing.
+	return nil, nil
+}
+
+func getText(t *terminal.Terminal, _ http.ResponseWriter, r *http.Request) (any, error) {
+	from, err1 := number(r, "from", 0)
+	most, err2 := number(r, "most", mostOutput)
+	if err := cmp.Or(err1, err2); err != nil {
+		return nil, err
+	}
+	return t.Text(from, int(min(most, mostOutput)))
+}
+
+func getScreen(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
+	s, err := t.Screen()
+	if err != nil {
+		return nil, err
+	}
+	var text string
+	switch format := r.URL.Query().Get("format"); format {
+	case "", "json":
+		return s, nil
+	case "text":
+		text = s.Text() + "\n"
+	case "ansi":
+		text = string(s.ANSI())
+	default:
+		return nil, fmt.Errorf("format=%s: there are json, text and ansi", format)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set(headOffset, strconv.FormatInt(s.Offset, 10))
+	_, _ = io.WriteString(w, text) // Who went away misses nothing.
+	return nil, nil
+}
+
+func getScrollback(t *terminal.Terminal, _ http.ResponseWriter, _ *http.Request) (any, error) {
+	lines, err := t.Scrollback()
+	if lines == nil {
+		lines = []string{} // Not null.
+	}
+	return lines, err
+}
+
+func postWait(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
+	var o terminal.WaitOptions
+	if err := bodyJSON(w, r, mostBody, &o); err != nil {
+		return nil, err
+	}
+	return t.Wait(r.Context(), o)
+}

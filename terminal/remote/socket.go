@@ -1,0 +1,70 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// The names beside the records, as package terminal has them.
+const (
+	socketExt = ".sock"
+	makingExt = ".new" // behind that of a socket, until it is as it should be
+	lockExt   = ".lock"
+
+	socketMode = 0o600
+)
+
+func socketPath(dir, owner string) string { return filepath.Join(dir, owner+socketExt) }
+
+// checkOwner refuses what is no name in records: it becomes a part of a path.
+func checkOwner(owner string) error {
+	if owner == "" || strings.Trim(owner, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		return fmt.Errorf("%q is no name of a program that has terminals", owner)
+	}
+	return nil
+}
+
+// alive reports whether the program lives that has the name: it holds the lock. It was
+// locked before there was a socket.
+func alive(dir, owner string) bool {
+	f, err := os.Open(filepath.Join(dir, owner+lockExt))
+	if err != nil {
+		return false
+	}
+	defer f.Close() // It gives the lock back.
+	err = retry(func() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) })
+	return errors.Is(err, syscall.EWOULDBLOCK)
+}
+
+func retry(do func() error) error {
+	for {
+		if err := do(); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// sweep removes the sockets of programs that were killed.
+func sweep(dir string) {
+	entries, _ := os.ReadDir(dir) // Where there is none nothing is to be done.
+	for _, entry := range entries {
+		if owner, ok := strings.CutSuffix(strings.TrimSuffix(entry.Name(), makingExt), socketExt); ok && entry.Type()&fs.ModeSocket != 0 && !alive(dir, owner) {
+			_ = os.Remove(filepath.Join(dir, entry.Name())) // Best effort: the next one tries again.
+		}
+	}
+}
+
+// short calls a function with a name of the socket that fits into an address: at most
+// longestPath bytes (unix(7)).
+func short(dir, name string, do func(path string) error) error {
+	path := filepath.Join(dir, name)
+	if len(path) <= longestPath {
+		return do(path)
+	}
+	return shortened(dir, name, do)
+}
