@@ -64,7 +64,7 @@ var flagNames = strings.NewReplacer(
 	"have that program do it, or try again when it has ended; limpet jobs list, log, poll and wait work meanwhile",
 	"List has those that there are", "limpet jobs list has those that there are",
 	"start it with Stdin or PTY", "start it with --stdin or --pty", "start it with PTY", "start it with --pty",
-	"stop it first", "stop it first, by limpet jobs stop",
+	"stop it first", "stop it first, by limpet jobs stop", "close it first", "end it first, by limpet term stop",
 	"stop some, or raise Options.MaxRunning", "stop some, by limpet jobs stop",
 	"and Notify asks for the end", "and --notify asks for the end",
 	// There are no flags for these.
@@ -85,7 +85,7 @@ func explain(err error) string {
 // packages begin the messages of the library's errors, as Go has it. To users
 // they mean nothing, or the wrong thing. The sandbox is not among them: it is
 // what the user asked for.
-var packages = []string{"command", "egress", "ipc", "jobs", "proc", "rundir", "shell", "supervisor"}
+var packages = []string{"command", "egress", "ipc", "jobs", "proc", "rundir", "screen", "shell", "supervisor", "terminal"}
 
 // unprefixed returns the message of err without the names of packages. Only
 // those are taken out that begin an error: a script may print the same words.

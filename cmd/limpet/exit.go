@@ -17,6 +17,8 @@ import (
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/terminal"
+	"github.com/limpet-sh/limpet/terminal/remote"
 	"github.com/limpet-sh/limpet/transport"
 )
 
@@ -70,6 +72,19 @@ var jobsExitCodes = []exitCode{
 	{codeSignal + 2, "", "limpet got SIGINT (Ctrl-C), and the jobs run on; as above for other signals", nil},
 }
 
+// termExitCodes are those of limpet term, where they say something else.
+var termExitCodes = []exitCode{
+	{0, "", "it was done; of wait: what was waited for has come; of attach: you have detached", nil},
+	{1, "1-255", "of wait and attach, and of send where it waits: the exit code of the program that has ended", nil},
+	{codeUsage, "", "wrong usage: a bad flag or argument, or a part of an id that means several terminals", nil},
+	{codeTimeout, "", "of wait, and of send where it waits: the time is over", nil},
+	{codeFailed, "", "limpet itself failed; of wait and attach: nobody knows how the program ended", nil},
+	{codeCannot, "", "the terminal is not in a state for it, the program that has it cannot be asked, or a sandbox cannot be had", termCannot},
+	{codeNotFound, "", "there is no such terminal, or no such program to start", noTerm},
+	{codeSignal, "128+n", "of wait and attach: signal n ended the program", nil},
+	{codeSignal + 2, "", "limpet got SIGINT (Ctrl-C), and the program runs on; as above for other signals", nil},
+}
+
 // codeOf returns the exit code for an error. It is the only place that chooses
 // one.
 func codeOf(err error) int {
@@ -79,7 +94,10 @@ func codeOf(err error) int {
 	if own, ok := errors.AsType[status](err); ok {
 		return int(own)
 	}
-	for _, row := range slices.Concat(exitCodes, jobsExitCodes) {
+	if e, ok := errors.AsType[*hostError](err); ok {
+		return e.code // It was chosen here, by the limpet that has the error.
+	}
+	for _, row := range slices.Concat(exitCodes, jobsExitCodes, termExitCodes) {
 		if row.is != nil && row.is(err) {
 			return row.code
 		}
@@ -145,6 +163,18 @@ func jobCannot(err error) bool {
 	}, func(state error) bool { return errors.Is(err, state) })
 }
 
+// noTerm and termCannot part what is wrong with a terminal.
+func noTerm(err error) bool {
+	return errors.Is(err, terminal.ErrNotFound) || errors.Is(err, terminal.ErrNoProgram)
+}
+
+func termCannot(err error) bool {
+	return slices.ContainsFunc([]error{
+		terminal.ErrEnded, terminal.ErrRunning, terminal.ErrElsewhere, terminal.ErrTooMany, terminal.ErrNotRead, terminal.ErrLineTooLong,
+		remote.ErrUnreachable, remote.ErrGone,
+	}, func(state error) bool { return errors.Is(err, state) })
+}
+
 // otherwise never matches: 125 is what is left when no other line does.
 func otherwise(error) bool { return false }
 
@@ -163,6 +193,8 @@ func exitCodesHelp() string {
 	writeCodes(&text, exitCodes)
 	text.WriteString("\nThat of limpet jobs says what came of it:\n\n")
 	writeCodes(&text, jobsExitCodes)
+	text.WriteString("\nSo does that of limpet term:\n\n")
+	writeCodes(&text, termExitCodes)
 	text.WriteString("\nA command may return these codes too; the messages on stderr tell them apart.")
 	return text.String()
 }

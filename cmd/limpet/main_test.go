@@ -47,6 +47,13 @@ func TestScript(t *testing.T) {
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
+		Setup: func(env *testscript.Env) error {
+			env.Defer(func() { // What a script that failed has left on terminals.
+				state := filepath.Join(env.WorkDir, "state", "limpet", "terminals")
+				_ = exec.Command("limpet", "term", "stop", "--all", "--state", state).Run() // Mostly there are none.
+			})
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":   scriptCode,
 			"signal": scriptSignal,

@@ -22,8 +22,8 @@ const (
 	arrowUp       = "\x1b[A"
 )
 
-// terminal is a terminal with limpet on it, and a user in front of it.
-type terminal struct {
+// seat is a terminal with limpet on it, and a user in front of it.
+type seat struct {
 	t        *testing.T
 	user     *os.File // what the user types into and reads from
 	tty      *os.File // limpet's side
@@ -37,12 +37,12 @@ type terminal struct {
 
 // onTerminal starts limpet, with home as its directory and its HOME: the
 // prompt there is "~ $ ".
-func onTerminal(t *testing.T, home, termName string, args ...string) *terminal {
+func onTerminal(t *testing.T, home, termName string, args ...string) *seat {
 	t.Helper()
 	return programOnTerminal(t, home, termName, "limpet", args...)
 }
 
-func programOnTerminal(t *testing.T, home, termName, program string, args ...string) *terminal {
+func programOnTerminal(t *testing.T, home, termName, program string, args ...string) *seat {
 	t.Helper()
 	user, tty, err := pty.Open()
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func programOnTerminal(t *testing.T, home, termName, program string, args ...str
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, cmd.Start())
-	tm := &terminal{
+	tm := &seat{
 		t: t, user: user, tty: tty, cmd: cmd, modeThen: mode,
 		ended: make(chan error, 1), shown: make(chan string),
 	}
@@ -75,7 +75,7 @@ func programOnTerminal(t *testing.T, home, termName, program string, args ...str
 	return tm
 }
 
-func (tm *terminal) read(over <-chan struct{}) {
+func (tm *seat) read(over <-chan struct{}) {
 	defer close(tm.shown)
 	buf := make([]byte, 4096)
 	for {
@@ -91,14 +91,14 @@ func (tm *terminal) read(over <-chan struct{}) {
 	}
 }
 
-func (tm *terminal) types(keys string) {
+func (tm *seat) types(keys string) {
 	tm.t.Helper()
 	_, err := tm.user.WriteString(keys)
 	require.NoError(tm.t, err)
 }
 
 // sees waits until text is shown, after what was seen before.
-func (tm *terminal) sees(text string) {
+func (tm *seat) sees(text string) {
 	tm.t.Helper()
 	late := time.After(patience)
 	for {
@@ -120,7 +120,7 @@ func (tm *terminal) sees(text string) {
 }
 
 // exits waits until limpet ends, with this code.
-func (tm *terminal) exits(code int) {
+func (tm *seat) exits(code int) {
 	tm.t.Helper()
 	late := time.After(patience)
 	for {
@@ -141,7 +141,7 @@ func (tm *terminal) exits(code int) {
 }
 
 // isAsBefore checks that limpet gave the terminal back as it was.
-func (tm *terminal) isAsBefore() {
+func (tm *seat) isAsBefore() {
 	tm.t.Helper()
 	mode, err := term.GetState(int(tm.tty.Fd()))
 	require.NoError(tm.t, err)
