@@ -9,7 +9,6 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/interrupt"
-	"github.com/limpet-sh/limpet/transport"
 )
 
 // Close ends the program, with all that it has started, by Options.Ladder: it hears that
@@ -94,26 +93,6 @@ func (p *program) step(step interrupt.Step) []proc.Stat {
 		}
 		proc.WaitAny(ids, lookAgain)
 	}
-}
-
-// members are the living processes of the terminal: the program, and whatever descends from
-// it, is of its session or carries its mark.
-func (p *program) members() []proc.Stat {
-	tree, err := proc.Snapshot()
-	if err != nil {
-		return nil
-	}
-	members := tree.Session(p.id, p.mark)
-	if st, ok := tree.Get(p.id); ok && !st.Zombie() {
-		members = append(members, st)
-	}
-	e, ok := p.conn.(transport.Enclosed)
-	if !ok {
-		return members
-	}
-	// What wraps the program is none of it: it ends when the program does.
-	first, err := proc.Read(e.Init())
-	return slices.DeleteFunc(members, func(m proc.Stat) bool { return err != nil || !tree.Below(m.PID, first.ID()) })
 }
 
 func describe(list []proc.Stat) string {

@@ -36,12 +36,11 @@ func newDisplay(out *ring, history *history, scrollback int) *display {
 	return &display{out: out, history: history, scrollback: scrollback, began: time.Now()}
 }
 
-// A screen that nobody looks at may take feedShare of the time that there was, and feedFirst
-// besides. It is far more than programs for people need.
-const (
-	feedShare = 20 // the twentieth part
-	feedFirst = 100 * time.Millisecond
-)
+// A screen that nobody looks at may take a part of the time that there was, one feedShare of
+// it, and feedFirst besides: enough for megabytes. Programs for people need far less.
+const feedShare = 20
+
+var feedFirst = 20 * time.Millisecond // for tests under the race detector, where all is slower
 
 // feedAhead is for the one that reads what the program prints: it feeds what was not fed,
 // before it leaves the ring. It reports whether that was looked after: somebody may

@@ -22,6 +22,8 @@ func Foreground(t *Terminal) string {
 	return filepath.Base(name)
 }
 
+func init() { feedFirst *= 20 }
+
 // Mark is in the environment of what runs on the terminals of the registry.
 func (r *Registry) Mark() string { return r.mark() }
 

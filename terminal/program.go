@@ -23,7 +23,7 @@ import (
 type program struct {
 	conn   transport.Conn
 	id     proc.ID // without a start time where that is not known
-	mark   string  // in the environment of all that it starts
+	name   string  // the mark of all that it starts: the ID of the terminal
 	master *os.File
 	slave  *os.File // kept, so that the terminal is there for as long as the program is
 
@@ -56,7 +56,7 @@ func (r *Registry) spawn(ctx context.Context, t *Terminal, spec Spec) (err error
 	if err := r.guard(); err != nil {
 		return err
 	}
-	p := &program{mark: environ.TerminalVar + "=" + t.id, out: newRing(spec.BufferLimit), read: make(chan struct{}), feedAt: spec.BufferLimit / 2}
+	p := &program{name: t.id, out: newRing(spec.BufferLimit), read: make(chan struct{}), feedAt: spec.BufferLimit / 2}
 	p.display = newDisplay(p.out, newHistory(time.Now(), spec.Size), r.opts.Scrollback)
 	defer func() {
 		if err != nil {
@@ -75,7 +75,7 @@ func (r *Registry) spawn(ctx context.Context, t *Terminal, spec Spec) (err error
 		return err
 	}
 	at := transport.Spec{
-		Path: spec.path, Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Own: append(slices.Clone(spec.own), p.mark, r.mark()),
+		Path: spec.path, Argv: spec.Argv, Dir: spec.Dir, Env: spec.Env, Own: append(slices.Clone(spec.own), environ.TerminalVar+"="+p.name, r.mark()),
 		Stdin: p.slave, Stdout: p.slave, Stderr: p.slave, Terminal: true,
 	}
 	if _, here := spec.Transport.(local.Transport); !here {

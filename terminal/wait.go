@@ -101,7 +101,13 @@ func (t *Terminal) Wait(ctx context.Context, o WaitOptions) (Waited, error) {
 		tick := time.NewTimer(again)
 		select {
 		case <-changed:
-			pause(ctx, glance) // Not at each piece of a picture that is being drawn.
+			// Not at each piece of a picture that is being drawn, nor when it has just been
+			// erased to be drawn anew.
+			if since := time.Since(w.looked); w.o.Gone {
+				pause(ctx, glance)
+			} else if since < glance {
+				pause(ctx, glance-since)
+			}
 		case <-tick.C:
 		case <-t.ended:
 		case <-timeout.C:
@@ -133,6 +139,7 @@ type waiting struct {
 	o       WaitOptions
 	d       *display
 	began   time.Time
+	looked  time.Time // last
 	pattern *regexp.Regexp
 	prompt  *regexp.Regexp
 	result  Waited
@@ -177,6 +184,7 @@ func (w *waiting) onScreen() bool { return w.o.Text != "" || w.pattern != nil ||
 // look sets the reason if there is one. Else changed is closed at the next output that may
 // be one, and again is when to look in any case.
 func (w *waiting) look() (changed <-chan struct{}, again time.Duration) {
+	w.looked = time.Now()
 	again = time.Hour
 	ended := false
 	select {

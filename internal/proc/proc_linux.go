@@ -141,6 +141,26 @@ func HasEnv(pid int, entry string) bool {
 	return false
 }
 
+// Env returns the value of a variable in the environment that the process was started
+// with. It is not ok where there is none, and where we may not look.
+func Env(pid int, name string) (value string, ok bool) {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	b := environ(pid, buf)
+	for len(b) > 0 {
+		var one []byte
+		one, b, _ = bytes.Cut(b, []byte{0})
+		if string(one) == name { // As above.
+			one, _, _ = bytes.Cut(b, []byte{0})
+			return string(one), true
+		}
+		if v, ok := bytes.CutPrefix(one, []byte(name+"=")); ok {
+			return string(v), true
+		}
+	}
+	return "", false
+}
+
 // buffers are larger than most environments.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
 

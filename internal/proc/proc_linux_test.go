@@ -100,6 +100,13 @@ func TestHasEnvWantsTheWholeEntry(t *testing.T) {
 	assert.True(t, proc.HasEnv(st.PID, "LIMPET_TEST_EMPTY="))
 	assert.False(t, proc.HasEnv(st.PID, "LIMPET_TEST_X=ab"))
 	assert.False(t, proc.HasEnv(st.PID, "TEST_X=abc"))
+	for name, want := range map[string]string{"LIMPET_TEST_X": "abc", "LIMPET_TEST_EMPTY": ""} {
+		value, ok := proc.Env(st.PID, name)
+		assert.True(t, ok)
+		assert.Equal(t, want, value)
+	}
+	_, ok := proc.Env(st.PID, "LIMPET_TEST")
+	assert.False(t, ok)
 }
 
 // A process has no environment, for an instant, while it becomes another

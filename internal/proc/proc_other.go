@@ -14,6 +14,7 @@ var ErrGone = errors.New("proc: the process is gone")
 func Read(int) (Stat, error)           { return Stat{}, errors.ErrUnsupported }
 func List() ([]Stat, error)            { return nil, errors.ErrUnsupported }
 func HasEnv(int, string) bool          { return false }
+func Env(int, string) (string, bool)   { return "", false }
 func Command(int) string               { return "" }
 func Program(int) string               { return "" }
 func ReadSignals(int) Signals          { return Signals{} }

@@ -19,17 +19,37 @@ func Snapshot() (Tree, error) {
 // session: those below it, those of its session, and those that carry its
 // environment entry wherever they are now. The shell itself is not among them.
 func (t Tree) Session(shell ID, entry string) []Stat {
+	return t.kin(shell, func(st Stat) bool { return st.Start >= shell.Start && HasEnv(st.PID, entry) })
+}
+
+// Family is Session without those that only carry an entry.
+func (t Tree) Family(leader ID) []Stat { return t.kin(leader, func(Stat) bool { return false }) }
+
+// kin returns the living processes below the leader of a session, those of its session,
+// and those others that are taken for its own.
+func (t Tree) kin(leader ID, besides func(Stat) bool) []Stat {
 	var members []Stat
-	_, leads := t.Get(shell) // Else its pid may be another's, and so the session's.
+	_, leads := t.Get(leader) // Else its pid may be another's, and so the session's.
 	for pid, st := range t.all {
-		if st.ID() == shell || st.Zombie() {
+		if st.ID() == leader || st.Zombie() {
 			continue
 		}
-		if t.Below(pid, shell) || leads && st.SID == shell.PID || st.Start >= shell.Start && HasEnv(pid, entry) {
+		if t.Below(pid, leader) || leads && st.SID == leader.PID || besides(st) {
 			members = append(members, st)
 		}
 	}
 	return members
+}
+
+// All returns the living processes.
+func (t Tree) All() []Stat {
+	list := make([]Stat, 0, len(t.all))
+	for _, st := range t.all {
+		if !st.Zombie() {
+			list = append(list, st)
+		}
+	}
+	return list
 }
 
 // Besides returns the living processes that a look before this one knew, those that

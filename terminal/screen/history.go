@@ -48,8 +48,12 @@ func (e *Emulator) keep(l *line) {
 		return
 	}
 	if !l.uniform || l.fill.text != 0 {
-		for x := range e.size.Cols {
-			switch c := l.at(x); {
+		cells := l.row(e.size.Cols) // It is reused, and written to anew.
+		for len(cells) > 0 && cells[len(cells)-1].text == 0 {
+			cells = cells[:len(cells)-1]
+		}
+		for _, c := range cells {
+			switch {
 			case c.attr&tail != 0:
 			case c.text == 0:
 				h.text = append(h.text, ' ')
