@@ -34,6 +34,10 @@ var workloads = []workload{
 	{"jobs", "many background jobs at once", (*bench).manyJobs},
 	{"jobfollow", "the output of a background job as it comes", (*bench).jobFollow},
 	{"jobflood", "many background jobs that print much", (*bench).jobFlood},
+	{"termstart", "until the first byte of a program on a terminal", (*bench).terminalStart},
+	{"termecho", "from a key to its echo", (*bench).terminalEcho},
+	{"termloud", "a terminal that prints much, and who watches it", (*bench).terminalLoud},
+	{"terminals", "many terminals at once", (*bench).manyTerminals},
 	{"hour", "fifty commands of a programmer's hour", (*bench).hour},
 }
 

@@ -91,12 +91,16 @@ func TestAttachDetachAndAttachAgain(t *testing.T) {
 }
 
 func TestVimThroughAttach(t *testing.T) {
-	if _, err := exec.LookPath("vim"); err != nil {
+	vim, err := exec.LookPath("vim")
+	if err != nil {
+		vim, err = exec.LookPath("vim.tiny")
+	}
+	if err != nil {
 		t.Skip("no vim")
 	}
 	ts := newTerms(t)
 	require.NoError(t, os.WriteFile(filepath.Join(ts.home, "file"), []byte("first line\nsecond line\n"), 0o600))
-	id := ts.start("exec vim -u NONE -N -i NONE --cmd 'set t_RV=' file")
+	id := ts.start("exec " + vim + " -u NONE -N -i NONE --cmd 'set t_RV=' file")
 	ts.limpet("wait", "--text", "second line", "--timeout", "1m", id)
 	tm := ts.sit(id)
 	tm.sees("second line")
