@@ -7,6 +7,8 @@
 #	dDIR	a directory of the program
 #	pPID START	a process besides, by its start time
 #	PPID START	that has ended
+#	sPID START	a leader of a session, which is to end with it
+#	SPID START	that has ended
 #	q	nothing is left to guard
 #
 # The end of the pipe means that the program is gone, however it went. Then
@@ -17,6 +19,7 @@ trap '' HUP INT TERM
 entries=()
 dirs=()
 declare -A held=()
+declare -A leaders=()
 while IFS= read -r line; do
 	case $line in
 	+*) entries+=("${line#+}") ;;
@@ -28,6 +31,8 @@ while IFS= read -r line; do
 	d*) dirs+=("${line#d}") ;;
 	p*) held[${line#p}]=1 ;;
 	P*) unset "held[${line#P}]" ;;
+	s*) leaders[${line#s}]=1 ;;
+	S*) unset "leaders[${line#S}]" ;;
 	q) exit 0 ;;
 	esac
 done
@@ -59,6 +64,21 @@ sweep() {
 	return $found
 }
 
+# endsession PID START: kills what is of the session. Nobody else has the pid of a leader
+# that has ended, as long as something is.
+endsession() {
+	local dir stat fields
+	if stat=$(<"/proc/$1/stat"); then
+		read -ra fields <<<"${stat##*) }"
+		[[ ${fields[19]} == "$2" ]] || return
+	fi
+	for dir in /proc/[0-9]*; do
+		stat=$(<"$dir/stat") || continue
+		read -ra fields <<<"${stat##*) }"
+		[[ ${fields[3]} == "$1" ]] && kill -s KILL "${dir#/proc/}"
+	done
+}
+
 # First: what is below these must not be asked to end in good order.
 for one in "${!held[@]}"; do
 	read -r pid start <<<"$one"
@@ -76,6 +96,10 @@ if ((${#entries[@]})); then
 		sweep KILL && none=0 || none=$((none + 1))
 	done
 fi
+for one in "${!leaders[@]}"; do
+	read -r pid start <<<"$one"
+	endsession "$pid" "$start"
+done
 for dir in "${dirs[@]}"; do
 	[[ $dir == */limpet-*/* ]] && rm -rf -- "$dir"
 done

@@ -30,6 +30,7 @@ var (
 	entries = make(map[string]bool) // of open sessions
 	dirs    = make(map[string]bool)
 	held    = make(map[proc.ID]bool) // processes besides
+	leaders = make(map[proc.ID]bool) // of sessions (setsid(2)) besides
 	pipe    *os.File                 // the lifeline
 	cmd     *exec.Cmd
 )
@@ -40,13 +41,14 @@ var (
 func Watch(bash, entry, dir string) error {
 	mu.Lock()
 	defer mu.Unlock()
+	news := "+" + entry + "\n"
+	if entries[entry] {
+		news = "\n" // It says nothing, but to a guard that is dead.
+	}
 	entries[entry] = true
 	known := dir == "" || dirs[dir]
 	if !known {
 		dirs[dir] = true
-	}
-	news := "+" + entry + "\n"
-	if !known {
 		news = "d" + dir + "\n" + news
 	}
 	if cmd != nil && tell(news) == nil {
@@ -65,6 +67,9 @@ func Watch(bash, entry, dir string) error {
 	}
 	for id := range held {
 		all.WriteString(line("p", id))
+	}
+	for id := range leaders {
+		all.WriteString(line("s", id))
 	}
 	return tell(all.String())
 }
@@ -87,6 +92,28 @@ func Drop(id proc.ID) {
 	delete(held, id)
 	if cmd != nil {
 		_ = tell(line("P", id)) // As above.
+	}
+}
+
+// HoldSession has the leader of a session ended, too, with all of the session: of what
+// carries no entry any more, as behind "env -i". They are ended after the carriers, and
+// killed: the end of the program has hung their terminal up before.
+func HoldSession(leader proc.ID) {
+	mu.Lock()
+	defer mu.Unlock()
+	leaders[leader] = true
+	if cmd != nil {
+		_ = tell(line("s", leader)) // As above.
+	}
+}
+
+// DropSession takes back a HoldSession.
+func DropSession(leader proc.ID) {
+	mu.Lock()
+	defer mu.Unlock()
+	delete(leaders, leader)
+	if cmd != nil {
+		_ = tell(line("S", leader)) // As above.
 	}
 }
 
