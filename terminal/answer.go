@@ -26,8 +26,7 @@ func (p *program) answer(asked []screen.Query) {
 		size, _ = p.display.history.size(p.out.end)
 	)
 	if slices.ContainsFunc(asked, wantsCursor) {
-		s := p.display.look()
-		cursor, size = s.Cursor, s.Size
+		cursor, size = p.display.cursor()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,9 +57,10 @@ func (p *program) sendAnswers() {
 			return
 		}
 		p.mu.Unlock()
-		p.in.Lock()
-		_ = p.master.SetWriteDeadline(time.Now().Add(answerPatience)) // It can have deadlines.
-		_, _ = p.master.Write(answers)                                // Who does not read has no use for it.
-		p.in.Unlock()
+		if deadline := time.Now().Add(answerPatience); p.in.begin(deadline) {
+			_ = p.master.SetWriteDeadline(deadline) // It can have deadlines.
+			_, _ = p.master.Write(answers)          // Who does not read has no use for it.
+			p.in.end()
+		}
 	}
 }

@@ -18,21 +18,37 @@ func (p *program) members() []proc.Stat {
 		return nil
 	}
 	members := l.tree.Family(p.id)
-	if st, ok := l.tree.Get(p.id); ok && !st.Zombie() {
-		members = append(members, st)
+	seen := make(map[proc.ID]bool, len(members))
+	for _, m := range members {
+		seen[m.ID()] = true
 	}
-	for _, st := range l.carriers[p.name] {
-		if !slices.ContainsFunc(members, func(m proc.Stat) bool { return m.ID() == st.ID() }) {
-			members = append(members, st)
+	add := func(list []proc.Stat) {
+		for _, st := range list {
+			if !seen[st.ID()] {
+				seen[st.ID()] = true
+				members = append(members, st)
+			}
 		}
 	}
-	e, ok := p.conn.(transport.Enclosed)
-	if !ok {
-		return members
+	add(l.carriers[p.name])
+	if st, ok := l.tree.Get(p.id); ok && !st.Zombie() {
+		add([]proc.Stat{st})
 	}
-	// What wraps the program is none of it: it ends when the program does.
-	first, err := proc.Read(e.Init())
-	return slices.DeleteFunc(members, func(m proc.Stat) bool { return err != nil || !l.tree.Below(m.PID, first.ID()) })
+	p.mu.Lock()
+	add(l.tree.Besides(p.known, p.id.PID)) // Also of a session whose leader is gone, without any mark.
+	for id := range seen {
+		p.known[id] = true
+	}
+	p.mu.Unlock()
+	switch e, ok := p.conn.(transport.Enclosed); {
+	case ok:
+		// What wraps the program is none of it: it ends when the program does.
+		first, err := proc.Read(e.Init())
+		return slices.DeleteFunc(members, func(m proc.Stat) bool { return err != nil || !l.tree.Below(m.PID, first.ID()) })
+	case p.hosted && len(members) > 1: // As above.
+		return slices.DeleteFunc(members, func(m proc.Stat) bool { return m.ID() == p.id })
+	}
+	return members
 }
 
 // processes is asked by all that are closed.

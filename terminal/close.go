@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -27,8 +28,25 @@ func (t *Terminal) Close() error {
 		return t.elsewhere("close", info)
 	}
 	p.ending.Do(func() { p.left = t.end(p) })
+	if p.left != nil && t.lives() {
+		return p.left // It may never end.
+	}
 	<-t.ended
 	return p.left
+}
+
+// lives reports whether something of the terminal runs, or its end is not known yet.
+func (t *Terminal) lives() bool {
+	p := t.program()
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.conn.Done():
+		return len(p.members()) > 0
+	default:
+		return true
+	}
 }
 
 // end climbs the ladder. It is not that of a command that is stopped, of which nothing more
@@ -43,29 +61,67 @@ func (t *Terminal) end(p *program) error {
 	if last := DefaultLadder[len(DefaultLadder)-1]; steps[len(steps)-1].Signal != last.Signal {
 		steps = append(slices.Clip(steps), last)
 	}
-	var left []proc.Stat
 	for _, step := range steps {
-		if left = p.step(step); len(left) == 0 {
+		if len(p.step(step)) == 0 {
 			break
 		}
 	}
-	// What cannot be seen from here, as without /proc, is killed at least by its transport.
+	// What cannot be seen from here, as without /proc, is ended at least by its transport.
 	_ = p.conn.Signal(steps[0].Signal) // It may have ended.
-	timer := time.NewTimer(steps[0].Grace)
+	if p.doneWithin(steps[0].Grace) {
+		return t.remains(p)
+	}
+	_ = p.conn.Signal(syscall.SIGKILL) // As above.
+	// Of another user's process the terminal itself can be taken away: the kernel asks nobody.
+	for _, f := range []*os.File{p.slave, p.master} {
+		_ = f.Close() // Nothing is buffered.
+	}
+	if !p.doneWithin(settle) {
+		go func() { _ = p.conn.Close() }() // A sandbox ends so. The one that waits for the program tells of errors; nobody waits for a process that hangs in the kernel.
+		p.doneWithin(settle)
+	}
+	return t.remains(p)
+}
+
+// settle is how long the end of a process may take that cannot help it.
+const settle = time.Second
+
+func (p *program) doneWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-p.conn.Done():
+		return true
 	case <-timer.C:
-		_ = p.conn.Close() // It kills, and the one that waits for the program tells of errors.
+		return false
 	}
-	if len(left) > 0 {
-		left = p.members() // Some may have taken a moment longer.
-	}
-	if len(left) > 0 {
-		return &Error{Op: "close", ID: t.id, Err: fmt.Errorf("%w: %s", ErrRunning, describe(left)), Remedy: "what hangs in the kernel, or is another user's, cannot be ended from here"}
-	}
-	return nil
 }
+
+// remains returns an error if something still runs.
+func (t *Terminal) remains(p *program) error {
+	left := p.members()
+	if len(left) == 0 {
+		select {
+		case <-p.conn.Done():
+			return nil
+		default:
+			left = []proc.Stat{{PID: p.id.PID, Start: p.id.Start}}
+		}
+	}
+	return &stillRuns{t, &Error{
+		Op: "close", ID: t.id, Err: fmt.Errorf("%w: %s", ErrRunning, describe(left)),
+		Remedy: "what hangs in the kernel, or is another user's, cannot be ended from here",
+	}}
+}
+
+// stillRuns is the error of a Close that may be out of date a moment later.
+type stillRuns struct {
+	t   *Terminal
+	err *Error
+}
+
+func (e *stillRuns) Error() string { return e.err.Error() }
+func (e *stillRuns) Unwrap() error { return e.err }
 
 // lookAgain is how long a step waits before it looks for what was started meanwhile.
 const lookAgain = 10 * time.Millisecond

@@ -112,9 +112,6 @@ func TestWhatAProgramHasLeftGoesWithTheRegistry(t *testing.T) {
 
 func TestNothingIsLeftOfAThousandAndFiveHundredTerminals(t *testing.T) {
 	testenv.NeedProc(t)
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
 	const total, together = 1500, 8
 	dir := filepath.Join(t.TempDir(), "terminals")
 	r, err := terminal.Open(dir, &terminal.Options{KeepEnded: 20, Grace: 1})

@@ -65,6 +65,15 @@ func (d *display) look() Snapshot {
 	return Snapshot{Screen: d.emulator.Screen(), Offset: d.fed}
 }
 
+// cursor returns where the cursor is now, and the size of the screen, without a copy of it.
+func (d *display) cursor() (screen.Cursor, Size) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.catchUp()
+	size, _ := d.history.size(d.fed)
+	return d.emulator.Cursor(), size
+}
+
 // catchUp feeds what was not fed. The caller holds mu.
 func (d *display) catchUp() {
 	if d.emulator == nil {

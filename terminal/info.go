@@ -1,6 +1,9 @@
 package terminal
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Info is what is known of a terminal at one moment. It is a value, and what is
 // written down of it: without the environment, whose values may be secrets.
@@ -43,6 +46,16 @@ type Info struct {
 	// Elsewhere says that another program has it: what is here is what was written
 	// down when it started.
 	Elsewhere bool `json:"elsewhere,omitempty"`
+}
+
+// clone shares nothing.
+func (i Info) clone() Info {
+	i.Argv = slices.Clone(i.Argv)
+	if i.Exit != nil {
+		exit := *i.Exit
+		i.Exit = &exit
+	}
+	return i
 }
 
 // Elapsed is how long the program has run, or did.

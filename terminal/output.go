@@ -66,6 +66,9 @@ func (p *program) hangUp() {
 	p.replies.Wait() // The one that writes an answer has an error now.
 }
 
+// epoch has a monotonic clock: somebody may set the other one.
+var epoch = time.Now().Add(-time.Second)
+
 // took puts what was read where it can be seen, and answers what a program asks its
 // terminal.
 func (p *program) took(data []byte) {
@@ -89,7 +92,7 @@ func (p *program) took(data []byte) {
 	p.mu.Unlock()
 	start := p.out.end // Nobody else writes it.
 	p.display.history.printed(start, now)
-	p.lastOutput.Store(now.UnixNano())
+	p.lastOutput.Store(int64(now.Sub(epoch)))
 	p.out.commit(len(data), known)
 	if end := start + int64(len(data)); end >= p.feedAt {
 		if p.display.feedAhead() {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,14 +116,14 @@ func TestOldTerminalsAreForgotten(t *testing.T) {
 		last = append(last, term.ID())
 		testenv.Await(t, "it to leave memory", func() bool { return terminal.InMemory(r) == 0 })
 	}
-	infos, err := openIn(t, dir, &terminal.Options{KeepEnded: 3}).List()
+	infos, err := openIn(t, dir, &terminal.Options{KeepEnded: 3, Grace: 1}).List()
 	require.NoError(t, err)
 	var ids []string
 	for _, i := range infos {
 		ids = append(ids, i.ID)
 	}
 	assert.Equal(t, last[5:], ids)
-	infos, err = openIn(t, dir, &terminal.Options{KeepFor: 1}).List()
+	infos, err = openIn(t, dir, &terminal.Options{KeepFor: 1, Grace: 1}).List()
 	require.NoError(t, err)
 	assert.Empty(t, infos)
 }
@@ -143,12 +144,12 @@ func TestTerminalsOfAProgramThatWasKilledAreLost(t *testing.T) {
 	r := openIn(t, dir, nil)
 	infos, err := r.List()
 	require.NoError(t, err)
-	require.Len(t, infos, 3)
+	require.Len(t, infos, 4)
 	for _, i := range infos {
 		assert.Equal(t, i.State == terminal.Running, i.Elsewhere)
 		assert.Equal(t, cmd.Process.Pid, i.OwnerPID)
 	}
-	running, ended := infos[0], infos[2]
+	running, ended := infos[0], infos[3]
 	require.Equal(t, terminal.Running, running.State)
 	require.Equal(t, terminal.Failed, ended.State)
 	term, err := r.Get(running.ID)
@@ -163,20 +164,22 @@ func TestTerminalsOfAProgramThatWasKilledAreLost(t *testing.T) {
 
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait() // It was killed.
-	testenv.Await(t, "what ran to be ended", func() bool { return !testenv.Alive(infos[0].PID) && !testenv.Alive(infos[1].PID) })
+	testenv.Await(t, "what ran to be ended", func() bool {
+		return !slices.ContainsFunc(infos[:3], func(i terminal.Info) bool { return testenv.Alive(i.PID) })
+	})
 	var lost []terminal.Change
 	told := make(chan terminal.Change, 10)
 	r.Observe(func(c terminal.Change) { told <- c })
 	infos, err = r.List()
 	require.NoError(t, err)
-	require.Len(t, infos, 3)
-	for _, i := range infos[:2] {
+	require.Len(t, infos, 4)
+	for _, i := range infos[:3] {
 		assert.Equal(t, terminal.Lost, i.State)
 		assert.Contains(t, i.Why, "is gone")
 		assert.False(t, i.Ended.IsZero())
 		lost = append(lost, <-told)
 	}
-	assert.Equal(t, terminal.Failed, infos[2].State)
+	assert.Equal(t, terminal.Failed, infos[3].State)
 	assert.Equal(t, terminal.Lost, lost[0].To)
 	assert.Equal(t, terminal.Lost, term.Info().State)
 	_, err = term.Write([]byte("x"))
@@ -188,6 +191,6 @@ func TestTerminalsOfAProgramThatWasKilledAreLost(t *testing.T) {
 	require.NoError(t, r.Forget(running.ID))
 	again, err := openIn(t, dir, nil).List()
 	require.NoError(t, err)
-	require.Len(t, again, 2)
+	require.Len(t, again, 3)
 	assert.Equal(t, terminal.Lost, again[0].State)
 }

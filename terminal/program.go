@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/guard"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/internal/tty"
@@ -33,7 +35,7 @@ type program struct {
 	scan       screen.Scanner       // of the one that reads
 	resized    atomic.Pointer[Size] // tells it of another size
 	feedAt     int64                // as well: from which offset on the screen may want to be fed
-	lastOutput atomic.Int64         // Unix time in nanoseconds; 0 if there was none
+	lastOutput atomic.Int64         // since the epoch, in nanoseconds; 0 if there was none
 	read       chan struct{}        // closed when all was read
 
 	mu        sync.Mutex
@@ -42,10 +44,16 @@ type program struct {
 	answering bool
 	replies   sync.WaitGroup
 
-	in     sync.Mutex // held by the one that writes
+	in     writing
+	sizing sync.Mutex // held by the one that gives it another size
+
 	asked  atomic.Bool
 	ending sync.Once
-	left   error // what Close could not end
+	left   error            // what Close could not end
+	hosted bool             // something wraps the program, and ends with it
+	known  map[proc.ID]bool // all that was ever found of it; mu guards it
+
+	saved atomic.Bool // what it has shown is in the log, and how it ended in the record
 
 	recording  *recording  // to Spec.Record; nil if there is none
 	retirement *time.Timer // r.mu guards it
@@ -56,7 +64,7 @@ func (r *Registry) spawn(ctx context.Context, t *Terminal, spec Spec) (err error
 	if err := r.guard(); err != nil {
 		return err
 	}
-	p := &program{name: t.id, out: newRing(spec.BufferLimit), read: make(chan struct{}), feedAt: spec.BufferLimit / 2}
+	p := &program{name: t.id, out: newRing(spec.BufferLimit), read: make(chan struct{}), in: writing{turn: make(chan struct{}, 1)}, feedAt: spec.BufferLimit / 2}
 	p.display = newDisplay(p.out, newHistory(time.Now(), spec.Size), r.opts.Scrollback)
 	defer func() {
 		if err != nil {
@@ -82,7 +90,7 @@ func (r *Registry) spawn(ctx context.Context, t *Terminal, spec Spec) (err error
 		if at.Path, err = transport.FindBash(""); err != nil {
 			return err
 		}
-		at.Argv, at.Terminal = hostedArgv(spec.Argv, at.Own), false
+		at.Argv, at.Terminal, p.hosted = hostedArgv(spec.Argv, at.Own), false, true
 	}
 	if p.conn, err = spec.Transport.Start(ctx, at); err != nil {
 		return err
@@ -91,11 +99,17 @@ func (r *Registry) spawn(ctx context.Context, t *Terminal, spec Spec) (err error
 	if st, err := proc.Read(p.id.PID); err == nil {
 		p.id = st.ID()
 	}
+	if p.id.Start != 0 {
+		guard.HoldSession(p.id)
+	}
+	p.known = map[proc.ID]bool{p.id: true}
 	t.mu.Lock()
 	t.prog = p
 	t.mu.Unlock()
 	// Nobody else can have moved it: it is closed only by way of the program.
-	_ = t.move(Running, func(i *Info) { i.PID, i.Started = p.id.PID, time.Now() })
+	if err := t.move(Running, func(i *Info) { i.PID, i.Started = p.id.PID, time.Now() }); err != nil {
+		r.opts.Logger.Warn("limpet: that a terminal runs cannot be written down", "id", t.id, "err", err)
+	}
 	r.work.Go(func() { p.drain() })
 	r.work.Go(func() { t.await(p) })
 	if p.recording != nil {
@@ -147,23 +161,27 @@ func (t *Terminal) await(p *program) {
 	if closed != nil {
 		t.r.opts.Logger.Warn("limpet: after a program on a terminal", "id", t.id, "err", closed)
 	}
-	if err := t.writeLog(p); err != nil {
-		t.r.opts.Logger.Warn("limpet: what a terminal has shown cannot be kept", "id", t.id, "err", err)
-	}
 	to := exit.outcome()
 	if asked {
 		to = Cancelled
 	}
 	last := Info{State: Running}
 	p.fill(&last)
+	logged := t.writeLog(p)
 	// It was running, and nobody else ends it.
-	_ = t.move(to, func(i *Info) {
+	recorded := t.move(to, func(i *Info) {
 		i.Exit, i.Ended = &exit, time.Now()
 		i.Kept, i.Truncated, i.Bytes, i.Lines, i.LastLine, i.LastOutput, i.Size = last.Kept, last.Truncated, last.Bytes, last.Lines, last.LastLine, last.LastOutput, last.Size
 		if asked {
 			i.Why = "it was closed"
 		}
 	})
+	if err := errors.Join(logged, recorded); err != nil {
+		t.r.opts.Logger.Warn("limpet: what a terminal has shown cannot be kept; it stays in memory for now", "id", t.id, "err", err)
+	} else {
+		p.saved.Store(true)
+	}
+	guard.DropSession(p.id)
 	t.r.stopped()
 	p.out.finish()
 	if p.recording != nil {
@@ -174,6 +192,26 @@ func (t *Terminal) await(p *program) {
 	}
 	close(t.ended)
 	t.retireLater(p)
+}
+
+// save writes down what could not be when the program ended.
+func (t *Terminal) save(p *program) error {
+	if p.saved.Load() {
+		return nil
+	}
+	t.saving.Lock()
+	defer t.saving.Unlock()
+	if err := t.writeLog(p); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	info := t.info
+	t.mu.Unlock()
+	if err := t.r.writeJSON(t.id, recordExt, info); err != nil {
+		return err
+	}
+	p.saved.Store(true)
+	return nil
 }
 
 // writeLog writes what is kept of the output, and what it takes to see it again.

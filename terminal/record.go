@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -177,6 +178,9 @@ type recording struct {
 func newRecording(path string) (*recording, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, statedir.FileMode)
 	if err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("making the recording: %w; name another file, or remove that one", err)
+		}
 		return nil, fmt.Errorf("making the recording: %w", err)
 	}
 	return &recording{f: f, done: make(chan struct{})}, nil

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/gofrs/flock"
 
@@ -32,11 +31,13 @@ type Registry struct {
 	lock  *flock.Flock
 
 	observers observers
+	losing    sync.Mutex // held by the one that finds a terminal lost
 
 	mu        sync.Mutex
 	terminals map[string]*Terminal // of this program, that run, or whose output is in memory
 	running   int
-	ended     int // since the last look at what is to be forgotten
+	ended     []*Terminal // in memory, the one that ended first before the others
+	retired   int         // since the last look at what is to be forgotten
 	guarded   bool
 	closed    bool
 	shut      chan struct{}  // closed when Close is through
@@ -75,10 +76,11 @@ func Open(dir string, opts *Options) (*Registry, error) {
 	if err := statedir.Private(r.dir); err != nil {
 		return fail(err, "name a directory of your own, with mode 0700")
 	}
-	r.lock = flock.New(r.path(r.owner, lockExt), flock.SetPermissions(statedir.FileMode))
-	if ok, err := r.lock.TryLock(); err != nil || !ok {
-		_ = r.lock.Close() // It was not locked.
-		return fail(fmt.Errorf("locking %q: %w", r.lock.Path(), cmp.Or(err, errLocked)), "name a directory on a file system that has locks (flock(2))")
+	if err := environ.Check(r.opts.Env); err != nil {
+		return fail(err, "")
+	}
+	if err := r.takeLock(); err != nil {
+		return fail(err, "name a directory that can be written to, on a file system that has locks (flock(2))")
 	}
 	if _, err := r.List(); err != nil { // Which finds those that are lost.
 		_ = r.unlock() // Nothing was done under it.
@@ -87,8 +89,6 @@ func Open(dir string, opts *Options) (*Registry, error) {
 	r.prune()
 	return r, nil
 }
-
-var errLocked = errors.New("somebody else holds it")
 
 // DefaultDir is where the terminals of a user are: $XDG_STATE_HOME/limpet/terminals, or
 // ~/.local/state/limpet/terminals (XDG base directory specification). It fails where
@@ -173,76 +173,10 @@ func (r *Registry) List() ([]Info, error) {
 	return list, nil
 }
 
-// recorded reads the record of a terminal that is not in this program's memory. One whose
-// program is gone is lost: that is written down.
-func (r *Registry) recorded(id string) (Info, error) {
-	info, err := r.info(id)
-	if err != nil || info.State.Ended() {
-		return info, err
-	}
-	if r.alive(info.Owner) {
-		// It may have ended, and its program closed the registry, since it was read.
-		if info, err = r.info(id); err == nil {
-			info.Elsewhere = !info.State.Ended()
-		}
-		return info, err
-	}
-	if info, err = r.info(id); err != nil || info.State.Ended() {
-		return info, err // As above.
-	}
-	from := info.State
-	info.State, info.Why, info.Ended = Lost, "the program that had it is gone, and it was ended with it", time.Now()
-	if err := r.writeJSON(id, recordExt, info); err != nil {
-		return info, err
-	}
-	r.observers.tell(Change{ID: id, From: from, To: Lost, At: info.Ended, Info: info})
-	return info, nil
-}
-
-// alive reports whether the program lives that has a name in records. A lock, unlike a
-// pid, cannot be mistaken in another pid namespace or after a reuse.
-func (r *Registry) alive(owner string) bool {
-	if owner == r.owner {
-		return true
-	}
-	if owner == "" || strings.Contains(owner, "/") {
-		return false
-	}
-	path := r.path(owner, lockExt)
-	if _, err := os.Lstat(path); err != nil {
-		return false
-	}
-	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
-	defer lock.Close() // It gives the lock back.
-	ok, err := lock.TryRLock()
-	if ok {
-		_ = os.Remove(path) // Nobody will lock it any more: names are not used twice.
-	}
-	return err == nil && !ok
-}
-
-// unlock gives the lock back, and takes its file away.
-func (r *Registry) unlock() error {
-	return errors.Join(os.Remove(r.lock.Path()), r.lock.Unlock())
-}
-
-// guard has the processes ended that carry the mark, if this program is killed.
-func (r *Registry) guard() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.guarded {
-		return nil
-	}
-	if err := guard.Watch("bash", r.mark(), ""); err != nil {
-		return fmt.Errorf("starting the guard, which wants bash: %w", err)
-	}
-	r.guarded = true
-	return nil
-}
-
 // Close closes all terminals of this program, ends what they have left, and lets go of the
-// registry. It is safe to call twice, and beside everything else: waits end with
-// ErrClosed, viewers with the end of the program.
+// registry. It is safe to call twice, and beside everything else: waits and viewers end as
+// their programs do. It waits for observers to have been told, and so for one that blocks.
+// The error is ErrRunning if a program cannot be ended: see [Terminal.Close].
 func (r *Registry) Close() error {
 	r.mu.Lock()
 	if r.closed {
@@ -270,10 +204,16 @@ func (r *Registry) Close() error {
 		})
 	}
 	all.Wait()
-	r.work.Wait()
-	if r.guarded {
+	if r.isGuarded() {
 		proc.KillAll(r.mark()) // What left its terminal, and ran on after its end.
 		guard.Forget(r.mark())
+	}
+	errs = slices.DeleteFunc(errs, func(err error) bool {
+		e, ok := errors.AsType[*stillRuns](err)
+		return ok && !e.t.lives() // It only took a moment longer.
+	})
+	if len(errs) == 0 { // Else what looks after a program that cannot be ended goes on until it has.
+		r.work.Wait()
 	}
 	for _, t := range r.mine() {
 		t.retire()

@@ -142,8 +142,10 @@ func TestAViewerEndsWithItsContextAndItsClose(t *testing.T) {
 	_, err := v.Next(ctx)
 	require.ErrorIs(t, err, given)
 	put(r, []byte("abc"))
-	c, err := v.Next(ctx)
-	require.NoError(t, err, "what is there can be had")
+	_, err = v.Next(ctx)
+	require.ErrorIs(t, err, given, "also while there is output")
+	c, err := v.Next(context.Background())
+	require.NoError(t, err)
 	assert.Equal(t, "abc", string(c.Data))
 	ended := make(chan error)
 	go func() {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/terminal/screen"
@@ -45,7 +46,7 @@ type Spec struct {
 	// Size is that of the screen; zero means DefaultSize.
 	Size Size
 
-	// Session is the caller's name for what the terminal belongs to.
+	// Session is the caller's name for what the terminal belongs to, of 1 KiB at most.
 	Session string
 
 	// BufferLimit is as in Options; 0 means that of the registry.
@@ -56,12 +57,14 @@ type Spec struct {
 	Transport transport.Transport
 
 	// Record is a file to be made, for an asciicast v2 of all that is printed. It is an
-	// error if there is one already.
+	// error if there is one already. A relative one is taken from the program's directory.
 	Record string
 
 	path string   // of the program
 	own  []string // Env as it was given: a sandbox passes it on
 }
+
+const longestName = 1 << 10
 
 func checkSize(s Size) error {
 	if s.Cols < 1 || s.Rows < 1 || s.Cols > MaxSize.Cols || s.Rows > MaxSize.Rows {
@@ -100,10 +103,13 @@ func (r *Registry) resolve(s Spec) (Spec, error) {
 	if err := checkSize(s.Size); err != nil {
 		return s, err
 	}
+	if len(s.Session) > longestName {
+		return s, fmt.Errorf("a session's name of %d bytes: there can be %d", len(s.Session), longestName)
+	}
 	if err := environ.Check(s.Env); err != nil {
 		return s, err
 	}
-	s.own, s.Env = slices.Clone(s.Env), r.environ(s)
+	s.own, s.Env = withoutMarks(s.Env), r.environ(s)
 	if _, here := s.Transport.(local.Transport); here {
 		if err := transport.CheckDir(s.Dir); err != nil {
 			return s, err
@@ -122,16 +128,39 @@ func argv(s Spec) ([]string, error) {
 		if strings.IndexByte(s.Line, 0) >= 0 {
 			return nil, errors.New("a line cannot hold a NUL byte")
 		}
+		if len(s.Line) > longestArg {
+			return nil, fmt.Errorf("%w: a line of %d bytes: there can be %d (execve(2)); put it into a file", syscall.E2BIG, len(s.Line), longestArg)
+		}
 		return []string{"bash", "--noprofile", "--norc", "-c", s.Line}, nil
 	case len(s.Argv) == 0 || s.Argv[0] == "":
 		return nil, fmt.Errorf("%w: the command is empty; name a program, as in bash", ErrNothingToRun)
 	}
-	for _, arg := range s.Argv {
+	size := 0
+	for i, arg := range s.Argv {
 		if strings.IndexByte(arg, 0) >= 0 {
-			return nil, fmt.Errorf("the argument %q holds a NUL byte", arg)
+			return nil, fmt.Errorf("the argument %q holds a NUL byte", cut(arg))
+		}
+		if size += len(arg) + 1; len(arg) > longestArg || size > longestArgs {
+			return nil, fmt.Errorf("%w: argument %d, or all up to it, are too long: there can be %d bytes in one and %d in all (execve(2)); put it into a file, or type it", syscall.E2BIG, i, longestArg, longestArgs)
 		}
 	}
 	return slices.Clone(s.Argv), nil
+}
+
+// longestArg and longestArgs are below what Linux takes (execve(2): 32 pages, and a quarter
+// of the stack).
+const (
+	longestArg  = 120 << 10
+	longestArgs = 1 << 20
+)
+
+// cut makes a text short enough to be read, and written down.
+func cut(text string) string {
+	const most = 1 << 10
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
 }
 
 // lookPath finds the program as the shell would that has this directory and environment.
@@ -203,7 +232,11 @@ func (r *Registry) environ(s Spec) []string {
 		env = append(env, "TERM=xterm-256color")
 	}
 	env = append(env, "PWD="+s.Dir)
-	return slices.DeleteFunc(env, func(entry string) bool {
+	return withoutMarks(env)
+}
+
+func withoutMarks(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return environ.Mark(name)
 	})

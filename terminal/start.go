@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // Start starts a program on a terminal of its own, and returns when it runs. ctx bounds the
 // start, and not the program. What cannot be started is written down as failed: the
 // [*Error] has the ID. It wraps what is wrong: ErrNothingToRun, ErrNoProgram, ErrSize,
-// [*transport.DirError], [*command.EnvError], an error of the sandbox. ErrTooMany and
-// ErrClosed leave nothing behind.
+// [*transport.DirError], [*command.EnvError], an error of the sandbox. ErrTooMany, and
+// ErrClosed of a registry that was closed before, leave nothing behind; a start that
+// ctx or Close gives up is cancelled.
 func (r *Registry) Start(ctx context.Context, spec Spec) (_ *Terminal, err error) {
 	const op = "start"
 	ctx, done, err := r.starting(ctx)
@@ -68,12 +67,18 @@ func (r *Registry) starting(ctx context.Context) (_ context.Context, done func()
 
 // make writes down what is to be started.
 func (r *Registry) make(spec Spec) (*Terminal, error) {
+	if len(spec.Line) > longestArg { // Then it has failed for that.
+		spec.Line = cut(spec.Line)
+	}
 	info := Info{
-		ID: newID(spec.Argv, spec.Line), Argv: spec.Argv, Line: spec.Line, Dir: spec.Dir, Session: spec.Session, Size: spec.Size,
+		ID: newID(spec.Argv, spec.Line), Argv: spec.Argv, Line: spec.Line, Dir: spec.Dir, Session: cut(spec.Session), Size: spec.Size,
 		State: Starting, Created: time.Now(), Owner: r.owner, OwnerPID: os.Getpid(), Recording: spec.Record,
 	}
 	t := &Terminal{r: r, id: info.ID, started: make(chan struct{}), info: info, ended: make(chan struct{})}
-	if err := os.MkdirAll(r.dir, statedir.DirMode); err != nil { // Somebody may have tidied up.
+	r.mu.Lock()
+	err := r.ensure()
+	r.mu.Unlock()
+	if err != nil {
 		return nil, err
 	}
 	if err := r.writeJSON(info.ID, recordExt, info); err != nil {

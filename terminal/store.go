@@ -80,11 +80,3 @@ func (s store) remove(id string) error {
 	}
 	return errors.Join(errs...)
 }
-
-// replay is what it takes, besides the log, to see again what was on the screen, and when.
-type replay struct {
-	Offset  int64    `json:"offset"`            // of the first byte of the log
-	Restore []byte   `json:"restore,omitempty"` // what a terminal has to be told before it gets the log from From on
-	From    int64    `json:"from"`
-	History timeline `json:"history"`
-}

@@ -3,15 +3,8 @@ package terminal
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/charmbracelet/x/ansi"
-
-	"github.com/limpet-sh/limpet/internal/runes"
-	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // Terminal is a program on a terminal of its own, or what is left of it. It outlives
@@ -47,7 +40,7 @@ func (t *Terminal) ID() string { return t.id }
 // Info returns what is known of the terminal now.
 func (t *Terminal) Info() Info {
 	t.mu.Lock()
-	info, prog := t.info, t.prog
+	info, prog := t.info.clone(), t.prog
 	t.mu.Unlock()
 	if prog != nil {
 		prog.fill(&info)
@@ -64,7 +57,7 @@ func (t *Terminal) Info() Info {
 func (t *Terminal) Done() <-chan struct{} { return t.ended }
 
 // move takes the terminal to its next state. It is a [*TransitionError] if that cannot
-// follow. What cannot be written down is so nevertheless.
+// follow. What cannot be written down is so nevertheless, and an error.
 func (t *Terminal) move(to State, change func(*Info)) error {
 	t.saving.Lock()
 	defer t.saving.Unlock()
@@ -79,11 +72,8 @@ func (t *Terminal) move(to State, change func(*Info)) error {
 	info := t.info
 	t.mu.Unlock()
 	err := t.r.writeJSON(t.id, recordExt, info)
-	if err != nil {
-		t.r.opts.Logger.Warn("limpet: a terminal cannot be written down", "id", t.id, "state", to, "err", err)
-	}
-	t.r.observers.tell(Change{ID: t.id, From: from, To: to, At: time.Now(), Info: info})
-	return nil
+	t.r.observers.tell(Change{ID: t.id, From: from, To: to, At: time.Now(), Info: info.clone()})
+	return err
 }
 
 // note writes down something besides the state.
@@ -161,33 +151,6 @@ func (t *Terminal) seen(op string) (*display, error) {
 	return d, nil
 }
 
-// load reads what a program has printed that is not in memory any more.
-func (r *Registry) load(info Info) (*display, error) {
-	var again replay
-	data, err := statedir.Read(r.path(info.ID, logExt), logMax)
-	if err == nil {
-		err = r.readJSON(info.ID, replayExt, &again)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && info.Bytes == 0:
-		// It never ran, or was lost: nothing was written.
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("what it has printed is not there any more: %w", ErrNotFound)
-	case err != nil:
-		return nil, err
-	}
-	if len(again.History.Sizes) == 0 {
-		again.History.Sizes = []sized{{At: info.Created, Size: info.Size}}
-	}
-	for i, s := range again.History.Sizes {
-		again.History.Sizes[i].Size = s.Size.Clamp() // It may have failed for it.
-	}
-	out := ringOf(again.Offset, data)
-	d := newDisplay(out, &history{timeline: again.History}, r.opts.Scrollback)
-	d.first = &beginning{offset: max(again.From, again.Offset), restore: again.Restore}
-	return d, nil
-}
-
 // fill adds what changes all the time.
 func (p *program) fill(i *Info) {
 	if i.State.Ended() {
@@ -197,33 +160,7 @@ func (p *program) fill(i *Info) {
 	i.Truncated = i.Kept > 0
 	i.LastLine = p.out.lastLine()
 	if at := p.lastOutput.Load(); at != 0 {
-		i.LastOutput = time.Unix(0, at)
+		i.LastOutput = epoch.Add(time.Duration(at))
 	}
 	i.Size, _ = p.display.history.size(i.Bytes)
-}
-
-// lastLine is the last line that is not blank, as a person would read it.
-func (r *ring) lastLine() string {
-	const look, most = 4 << 10, 200
-	_, tail := r.tail(look)
-	lines := strings.Split(ansi.Strip(strings.ToValidUTF8(string(tail[runes.BrokenStart(tail):]), "\uFFFD")), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		line := strings.TrimRight(lines[i], "\r ")
-		line = line[strings.LastIndexByte(line, '\r')+1:] // What was written over it.
-		line = strings.TrimSpace(strings.Map(printable, line))
-		if line != "" {
-			if len(line) > most {
-				line = line[:runes.Whole([]byte(line[:most]))]
-			}
-			return line
-		}
-	}
-	return ""
-}
-
-func printable(c rune) rune {
-	if c < ' ' || c == 0x7f {
-		return -1
-	}
-	return c
 }

@@ -1,15 +1,17 @@
 package terminal
 
 import (
+	"bytes"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
-
+	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
-// Text is consecutive output as a person reads it: without escape sequences, and valid
-// UTF-8, in lines that end with a newline. Next is where the text behind it begins.
+// Text is consecutive output as a person reads it: without escape sequences and controls, and
+// without what hides or turns around what is beside it; valid UTF-8, in lines that end with a
+// newline. Tabs stay, and carriage returns that end no line, as those of a progress bar. Next is
+// where the text behind it begins.
 type Text struct {
 	Offset int64  `json:"offset"`
 	Next   int64  `json:"next"`
@@ -19,7 +21,8 @@ type Text struct {
 
 // Text is [Terminal.Output] as text. It is cut between runes and sequences: so it may begin
 // a little behind from, and end before most bytes, where others go on. What is no UTF-8 is
-// U+FFFD. What a program has drawn over, or put elsewhere on the screen, is in it in the
+// U+FFFD. What was kept may begin within a sequence: so the text begins where it is known that
+// none is under way. What a program has drawn over, or put elsewhere on the screen, is in it in the
 // order in which it came: Screen and Scrollback are what there was to be seen.
 func (t *Terminal) Text(from int64, most int) (Text, error) {
 	d, err := t.seen("text")
@@ -31,6 +34,11 @@ func (t *Terminal) Text(from int64, most int) (Text, error) {
 
 func (d *display) text(from int64, most int) Text {
 	c := output(d, from, most)
+	if at, known := d.known(); known && c.Offset < at {
+		later := output(d, at, most)
+		later.Missed += c.Missed
+		c = later
+	}
 	end, whole := d.cut(c.Offset, c.Data, false)
 	if !whole && len(c.Data) == most { // A rune or a sequence that is longer than that.
 		more := output(d, c.Offset, most+longestSequence)
@@ -40,7 +48,7 @@ func (d *display) text(from int64, most int) Text {
 	begin := d.begins(c.Offset, c.Data[:end])
 	return Text{
 		Offset: c.Offset + int64(begin), Next: c.Offset + int64(end), Missed: c.Missed,
-		Text: lineEnds.Replace(ansi.Strip(strings.ToValidUTF8(string(c.Data[begin:end]), "\uFFFD"))),
+		Text: lineEnds.Replace(screen.Plain(c.Data[begin:end])),
 	}
 }
 
@@ -50,11 +58,65 @@ var lineEnds = strings.NewReplacer("\r\r\n", "\n", "\r\n", "\n")
 // longestSequence is how much more than it was asked for a Text may be.
 const longestSequence = 16 << 10
 
+// known returns the first offset of which it is known that no sequence is under way; false if
+// there is none.
+func (d *display) known() (int64, bool) {
+	start, end := d.out.bounds()
+	at := end
+	if d.first != nil {
+		at = d.first.offset
+	} else if r, ok := d.out.resume(); ok {
+		at = r.offset
+	}
+	if at <= start {
+		return at, true
+	}
+	before := output(d, start, int(min(at-start, mostUnknown)))
+	if n, ok := agreed(before.Data); ok {
+		return before.Offset + int64(n), true
+	}
+	return at, at < end
+}
+
+// mostUnknown bounds what is looked at to find out what it is.
+const mostUnknown = 256 << 10
+
+// within has the beginnings of all that output can be cut in.
+var within = []string{"", "\x1b", "\x1b(", "\x1b[", "\x1b[1 1", "\x1b]", "\x1b]\x1b", "\x1bP", "\xf0", "\xe0", "\xc2"}
+
+// agreed returns how much of the output it takes until no sequence is under way, whatever it
+// began in: it is seldom far behind the first ESC.
+func agreed(data []byte) (int, bool) {
+	at := bytes.IndexAny(data, "\x1b\x18\x1a") // Nothing else ends all strings.
+	if at < 0 {
+		return 0, false
+	}
+	scans := make([]screen.Scanner, len(within))
+	for i, before := range within {
+		scans[i].Scan([]byte(before), nil)
+		scans[i].Scan(data[:at], nil)
+	}
+	for ; at < len(data); at++ {
+		grounded := true
+		for i := range scans {
+			scans[i].Scan(data[at:at+1], nil)
+			grounded = grounded && scans[i].Ground()
+		}
+		if grounded {
+			return at + 1, true
+		}
+	}
+	return 0, false
+}
+
 // begins returns how much at the beginning of the data belongs to a sequence that began
 // before it.
 func (d *display) begins(offset int64, data []byte) int {
-	scan := d.out.scannerAt(offset)
+	scan := d.scannerAt(offset)
 	n := 0
+	if start, _ := d.out.bounds(); offset == start && start > 0 {
+		n = runes.BrokenStart(data)
+	}
 	for n < len(data) && !scan.Ground() {
 		scan.Scan(data[n:n+1], nil)
 		n++
@@ -66,7 +128,7 @@ func (d *display) begins(offset int64, data []byte) int {
 // of its first one. Without any, or where nothing follows that could end it, that is all. A
 // carriage return may be half of a line's end.
 func (d *display) cut(offset int64, data []byte, first bool) (n int, whole bool) {
-	scan := d.out.scannerAt(offset)
+	scan := d.scannerAt(offset)
 	for i := range data {
 		if scan.Scan(data[i:i+1], nil); scan.Ground() && data[i] != '\r' {
 			if n = i + 1; first {
@@ -84,7 +146,8 @@ func (d *display) cut(offset int64, data []byte, first bool) (n int, whole bool)
 }
 
 // scannerAt returns a scanner in the state that it has at an offset.
-func (r *ring) scannerAt(offset int64) screen.Scanner {
+func (d *display) scannerAt(offset int64) screen.Scanner {
+	r := d.out
 	r.mu.Lock()
 	at := r.start() // Without any better knowledge it is taken for ground.
 	for _, b := range r.blocks {
@@ -93,6 +156,9 @@ func (r *ring) scannerAt(offset int64) screen.Scanner {
 		}
 	}
 	r.mu.Unlock()
+	if d.first != nil && d.first.offset <= offset {
+		at = max(at, d.first.offset)
+	}
 	var scan screen.Scanner
 	for at < offset {
 		from, data, _ := r.read(at)
@@ -104,4 +170,23 @@ func (r *ring) scannerAt(offset int64) screen.Scanner {
 		at += int64(len(data))
 	}
 	return scan
+}
+
+// lastLine is the last line that is not blank, as a person would read it.
+func (r *ring) lastLine() string {
+	const look, most = 4 << 10, 200
+	_, tail := r.tail(look)
+	lines := strings.Split(screen.Plain(tail[runes.BrokenStart(tail):]), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		line := strings.TrimRight(lines[i], "\r ")
+		line = line[strings.LastIndexByte(line, '\r')+1:] // What was written over it.
+		line = strings.TrimSpace(strings.ReplaceAll(line, "\t", " "))
+		if line != "" {
+			if len(line) > most {
+				line = line[:runes.Whole([]byte(line[:most]))]
+			}
+			return line
+		}
+	}
+	return ""
 }

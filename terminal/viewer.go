@@ -51,6 +51,9 @@ func (v *Viewer) Next(ctx context.Context) (Chunk, error) {
 			return Chunk{}, &Error{Op: "follow", ID: v.id, Err: errViewer}
 		default:
 		}
+		if ctx.Err() != nil { // Also while there is output.
+			return Chunk{}, context.Cause(ctx)
+		}
 		at, data, changed := v.out.read(v.next)
 		c := Chunk{Offset: at, Data: data[:min(len(data), chunkMax)], Missed: at - v.next}
 		v.next = at + int64(len(c.Data))

@@ -11,7 +11,7 @@ import (
 
 // WaitOptions say what to wait for. The end of the program always ends the wait.
 type WaitOptions struct {
-	// Text is looked for on the screen, in one line.
+	// Text is looked for on the screen, whose lines have newlines between them.
 	Text string `json:"text,omitempty"`
 
 	// Pattern is a regular expression (RE2) for the lines of the screen, joined by
@@ -69,7 +69,7 @@ type Waited struct {
 
 // prompt is what the end of a prompt looks like: of a shell, a REPL, a debugger, a
 // database, a question.
-const prompt = `\S?[$#%>❯➜λ»?:\])][ \x{a0}]{0,2}$`
+const prompt = `[$#%>❯➜λ»?:\])][ \x{a0}]{0,2}$`
 
 // quiet is how long nothing is printed behind a prompt, and glance how often a screen is
 // looked at while a program prints.
@@ -227,7 +227,7 @@ func (w *waiting) look() (changed <-chan struct{}, again time.Duration) {
 func (w *waiting) silent() time.Duration {
 	since := w.began
 	if prog := w.t.program(); prog != nil {
-		if at := time.Unix(0, prog.lastOutput.Load()); at.After(since) {
+		if at := epoch.Add(time.Duration(prog.lastOutput.Load())); at.After(since) {
 			since = at
 		}
 	}

@@ -65,24 +65,55 @@ func WriteJSON(path string, v any) error {
 	return Write(path, append(b, '\n'))
 }
 
-// Read reads a file of at most so many bytes. It does not wait for what is no file: whoever
-// owns the directory may have put anything there.
+// Read reads a file of at most so many bytes. It does not wait for what is no file, and
+// follows no symbolic link: whoever owns the directory may have put anything there.
 func Read(path string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, size, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // Read only.
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !st.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no file: %w", path, fs.ErrInvalid)
-	case st.Size() > most:
+	if size > most {
 		return nil, fmt.Errorf("%s is larger than it can be, which is %d bytes: %w", path, most, fs.ErrInvalid)
 	}
 	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// Tail is Read of the last part of a file that may be larger, and of how many bytes there
+// are before it.
+func Tail(path string, most int64) (b []byte, skipped int64, err error) {
+	f, size, err := open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close() // Read only.
+	if skipped = max(size-most, 0); skipped > 0 {
+		if _, err := f.Seek(skipped, io.SeekStart); err != nil {
+			return nil, 0, err
+		}
+	}
+	b, err = io.ReadAll(io.LimitReader(f, most))
+	return b, skipped, err
+}
+
+// open opens a regular file, and says how large it is.
+func open(path string) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		if errors.Is(err, syscall.ELOOP) {
+			return nil, 0, fmt.Errorf("%s is a symbolic link: %w", path, fs.ErrInvalid)
+		}
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file: %w", path, fs.ErrInvalid)
+	}
+	if err != nil {
+		_ = f.Close() // Read only.
+		return nil, 0, err
+	}
+	return f, st.Size(), nil
 }
 
 // ReadJSON is Read of a value, which is at the beginning of the file.

@@ -56,3 +56,35 @@ func TestAFileIsReadIfItIsOneAndNotTooLarge(t *testing.T) {
 	_, err = statedir.Read(path, 10)
 	require.ErrorIs(t, err, fs.ErrInvalid, "it waits for nobody")
 }
+
+func TestTheEndOfAFileIsReadIfItIsTooLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, statedir.Write(path, []byte("0123456789")))
+	for most, want := range map[int64]string{0: "", 3: "789", 10: "0123456789", 11: "0123456789"} {
+		b, skipped, err := statedir.Tail(path, most)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(b))
+		assert.EqualValues(t, 10-len(want), skipped)
+	}
+	_, _, err := statedir.Tail(path+"x", 3)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, _, err = statedir.Tail(filepath.Dir(path), 3)
+	require.ErrorIs(t, err, fs.ErrInvalid)
+}
+
+// Whoever could put a link there would have the program read what only it can.
+func TestNoSymbolicLinkIsFollowed(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, statedir.WriteJSON(filepath.Join(dir, "file"), 1))
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink("file", link))
+	_, err := statedir.Read(link, 10)
+	require.ErrorIs(t, err, fs.ErrInvalid)
+	require.ErrorContains(t, err, "symbolic link")
+	_, _, err = statedir.Tail(link, 10)
+	require.ErrorIs(t, err, fs.ErrInvalid)
+	var n int
+	require.ErrorIs(t, statedir.ReadJSON(link, &n, 10), fs.ErrInvalid)
+	require.NoError(t, os.Symlink(dir, filepath.Join(dir, "here")))
+	require.NoError(t, statedir.ReadJSON(filepath.Join(dir, "here", "file"), &n, 10), "the directory may be elsewhere")
+}

@@ -2,6 +2,7 @@
 package tty
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"syscall"
@@ -69,23 +70,66 @@ func Foreground(master *os.File) (pgrp int, err error) {
 	return pgrp, failed
 }
 
-// LineMode reports whether the terminal collects whole lines before the program gets
-// them (termios(3), canonical mode), and returns the characters besides newline that end one.
-func LineMode(master *os.File) (on bool, ends []byte) {
+// LineMode is how a terminal collects whole lines before the program gets them (termios(3),
+// canonical mode). The zero value is that of one that does not.
+type LineMode struct {
+	on    bool
+	ends  []byte // end a line, besides newline
+	drops []byte // drop the line: the key that kills it, and those that signal
+	erase byte   // drops a character; 0 if none does
+}
+
+// ReadLineMode reads how the terminal is set now; the zero value if it is closed.
+func ReadLineMode(master *os.File) (m LineMode) {
 	conn, err := master.SyscallConn()
 	if err != nil {
-		return false, nil
+		return m
 	}
 	_ = conn.Control(func(fd uintptr) { // If it is closed, nothing is on.
 		t, err := unix.IoctlGetTermios(int(fd), getTermios)
 		if err != nil || t.Lflag&unix.ICANON == 0 {
 			return
 		}
-		on = true
-		ends = []byte{'\n', t.Cc[unix.VEOF], t.Cc[unix.VEOL], t.Cc[unix.VEOL2]}
+		const disabled = 0 // _POSIX_VDISABLE
+		m.on, m.erase = true, t.Cc[unix.VERASE]
+		for _, c := range []int{unix.VEOF, unix.VEOL, unix.VEOL2} {
+			if t.Cc[c] != disabled {
+				m.ends = append(m.ends, t.Cc[c])
+			}
+		}
 		if t.Iflag&unix.ICRNL != 0 {
-			ends = append(ends, '\r')
+			m.ends = append(m.ends, '\r')
+		}
+		drops := []int{unix.VKILL}
+		if t.Lflag&unix.ISIG != 0 && t.Lflag&unix.NOFLSH == 0 {
+			drops = append(drops, unix.VINTR, unix.VQUIT, unix.VSUSP)
+		}
+		for _, c := range drops {
+			if t.Cc[c] != disabled {
+				m.drops = append(m.drops, t.Cc[c])
+			}
 		}
 	})
-	return on, ends
+	return m
+}
+
+// Count follows the line that is being typed, of so many bytes, through what is typed next.
+// It returns how long the line is then that has no end yet, and the longest that there
+// was; 0 for both where lines are not collected.
+func (m LineMode) Count(line int, typed []byte) (rest, longest int) {
+	if !m.on {
+		return 0, 0
+	}
+	for _, c := range typed {
+		switch {
+		case c == '\n' || bytes.IndexByte(m.ends, c) >= 0 || bytes.IndexByte(m.drops, c) >= 0:
+			line = 0
+		case c == m.erase && c != 0:
+			line = max(line-1, 0)
+		default:
+			line++
+		}
+		longest = max(longest, line)
+	}
+	return line, longest
 }

@@ -57,20 +57,27 @@ func TestTheSizeIsThatOfTheTerminal(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
-func TestLineModeIsThatOfTheTerminal(t *testing.T) {
+func TestLinesAreFollowedWhereTheTerminalCollectsThem(t *testing.T) {
 	master, slave := open(t, tty.Size{Rows: 24, Cols: 80})
-	on, ends := tty.LineMode(master)
-	assert.True(t, on)
-	assert.Contains(t, string(ends), "\n")
-	assert.Contains(t, string(ends), "\r")
+	for _, test := range []struct {
+		before        int
+		typed         string
+		rest, longest int
+	}{
+		{0, "", 0, 0}, {3, "abc", 6, 6}, {0, "abc\nde", 2, 3}, {0, "abc\rd", 1, 3}, {0, "abc\x04", 0, 3}, {0, "ab\x00c", 4, 4},
+		{0, "abc\x15d", 1, 3}, {0, "abc\x03d", 1, 3}, {0, "abc\x7f\x7fd", 2, 3}, {0, "\x7f\x7f", 0, 0},
+	} {
+		rest, longest := tty.ReadLineMode(master).Count(test.before, []byte(test.typed))
+		assert.Equal(t, []int{test.rest, test.longest}, []int{rest, longest}, "%q", test.typed)
+	}
 	cmd := exec.Command("stty", "raw")
 	cmd.Stdin = slave
 	require.NoError(t, cmd.Run())
-	on, _ = tty.LineMode(master)
-	assert.False(t, on)
+	rest, longest := tty.ReadLineMode(master).Count(3, []byte("abc"))
+	assert.Zero(t, rest+longest)
 	require.NoError(t, master.Close())
-	on, _ = tty.LineMode(master)
-	assert.False(t, on)
+	rest, longest = tty.ReadLineMode(master).Count(3, []byte("abc"))
+	assert.Zero(t, rest+longest)
 }
 
 func TestTheForegroundIsTheGroupThatHasTheTerminal(t *testing.T) {

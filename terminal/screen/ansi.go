@@ -44,7 +44,7 @@ func (s *Screen) ANSI() []byte {
 	}
 	if modes.Origin {
 		b = append(b, "\x1b[?6h"...)
-		b = appendCUP(b, s.Cursor.Col, s.Cursor.Row-max(int(modes.Top)-1, 0))
+		b = appendCUP(b, s.Cursor.Col, max(s.Cursor.Row-max(int(modes.Top)-1, 0), 0))
 	}
 	b = appendStyle(b, pen, s.Pen)
 	return append(b, late.Restore()...)
@@ -76,7 +76,7 @@ func (s *Screen) appendRow(b []byte, row int, pen Style) ([]byte, Style) {
 		}
 		b = appendStyle(b, pen, c.Style)
 		pen = c.Style
-		b = append(b, c.Text...)
+		b = appendText(b, c.Text)
 		if c.Width > 1 || len(c.Text) > 1 && col+c.Width < end {
 			b = appendCUP(b, col+c.Width, row) // A terminal may find it narrower or wider.
 		}
@@ -93,7 +93,18 @@ func (s *Screen) appendLast(b []byte, pen Style) ([]byte, Style) {
 	}
 	b = appendCUP(b, col, s.Cursor.Row)
 	b = appendStyle(b, pen, cells[col].Style)
-	return append(b, cells[col].Text...), cells[col].Style
+	return appendText(b, cells[col].Text), cells[col].Style
+}
+
+// appendText appends what a cell has. There are no controls in it, unless somebody has made
+// the Screen by hand: the terminal that it goes to would obey them.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == del || c == 0xc2 && i+1 < len(text) && text[i+1] < 0xa0 {
+			return append(b, clean([]byte(text), len(text))...)
+		}
+	}
+	return append(b, text...)
 }
 
 func (c Cell) blank() bool {

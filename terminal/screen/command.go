@@ -3,7 +3,6 @@ package screen
 import (
 	"bytes"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -42,7 +41,7 @@ func clean(text []byte, most int) string {
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
 		text = text[n:]
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != joiner {
+		if !visible(r) {
 			continue
 		}
 		if b.Len()+utf8.RuneLen(r) > most {

@@ -186,12 +186,9 @@ func (e *Emulator) Screen() *Screen {
 		Title:     e.title,
 		Alternate: e.modal.Alternate,
 		Modes:     e.modal.Modes,
-		Cursor: Cursor{
-			Col: e.x, Row: e.y, Visible: !e.modal.CursorHidden,
-			Shape: e.modal.CursorShape, Blink: e.modal.CursorBlink,
-		},
-		Pen:  e.style(e.pen),
-		wrap: e.wrap && !e.modal.AutoWrapOff,
+		Cursor:    e.Cursor(),
+		Pen:       e.style(e.pen),
+		wrap:      e.wrap && !e.modal.AutoWrapOff,
 	}
 	if s.Alternate {
 		saved := e.saved[0]
@@ -201,6 +198,14 @@ func (e *Emulator) Screen() *Screen {
 		}
 	}
 	return s
+}
+
+// Cursor returns that of Screen, without making the picture.
+func (e *Emulator) Cursor() Cursor {
+	return Cursor{
+		Col: e.x, Row: e.y, Visible: !e.modal.CursorHidden,
+		Shape: e.modal.CursorShape, Blink: e.modal.CursorBlink,
+	}
 }
 
 func (e *Emulator) cells(which int) [][]Cell {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -21,6 +21,13 @@ type wired struct {
 	Styles    []wiredStyle `json:"styles"`           // the first is plain
 	Lines     [][]run      `json:"lines"`            // what is behind the last run is blank
 	Normal    *Screen      `json:"normal,omitempty"` // behind an alternate one
+}
+
+// rewired is what is read of it. Only one screen has another one behind it: how many there
+// are in the text is not to decide how deep and how long that is looked at.
+type rewired struct {
+	wired
+	Normal json.RawMessage `json:"normal"`
 }
 
 type wiredCursor struct {
@@ -96,65 +103,146 @@ func (s *Screen) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads what MarshalJSON writes. It trusts none of it: whatever it is, it is an
+// error, or a Screen that can be shown. What a cell or a title cannot have is dropped.
 func (s *Screen) UnmarshalJSON(b []byte) error {
-	var w wired
-	if err := json.Unmarshal(b, &w); err != nil {
+	read, behind, err := parse(b)
+	if err != nil {
 		return fmt.Errorf("screen: %w", err)
 	}
-	if w.Size != w.Clamp() || len(w.Lines) != w.Rows {
-		return fmt.Errorf("screen: %d lines are no screen of %d columns and %d rows", len(w.Lines), w.Cols, w.Rows)
-	}
-	styled := func(n int) bool { return n >= 0 && n < len(w.Styles) }
-	if !styled(w.Pen) {
-		return fmt.Errorf("screen: there is no style %d", w.Pen)
-	}
-	read := Screen{
-		Size: w.Size, Cursor: Cursor(w.Cursor), Title: w.Title, Alternate: w.Alternate, wrap: w.Wrap,
-		Cells: make([][]Cell, w.Rows), Pen: Style(w.Styles[w.Pen]), normal: w.Normal,
-	}
-	if read.normal != nil && (!read.Alternate || read.normal.normal != nil || read.normal.Size != read.Size) {
-		return errors.New("screen: only an alternate screen has a normal one behind it, of the same size")
-	}
-	read.Cursor.Col, read.Cursor.Row = min(max(w.Cursor.Col, 0), w.Cols-1), min(max(w.Cursor.Row, 0), w.Rows-1)
-	if w.Modes != nil {
-		read.Modes = *w.Modes
-	}
-	for row, runs := range w.Lines {
-		cells := make([]Cell, 0, w.Cols)
-		for _, r := range runs {
-			if !styled(r.Style) {
-				return fmt.Errorf("screen: line %d: there is no style %d", row, r.Style)
-			}
-			style := Style(w.Styles[r.Style])
-			texts := []string{r.Text}
-			if !r.One {
-				texts = runes(r.Text)
-			}
-			for _, text := range texts {
-				if r.Wide {
-					cells = append(cells, Cell{Text: text, Width: 2, Style: style}, Cell{Style: style})
-				} else {
-					cells = append(cells, Cell{Text: text, Width: 1, Style: style})
-				}
-			}
-			if len(cells) > w.Cols {
-				return fmt.Errorf("screen: line %d is longer than %d columns", row, w.Cols)
-			}
+	if len(behind) > 0 {
+		normal, deeper, err := parse(behind)
+		switch {
+		case err != nil:
+			return fmt.Errorf("screen: the normal one: %w", err)
+		case !read.Alternate || len(deeper) > 0 || normal.Size != read.Size:
+			return errors.New("screen: only an alternate screen has a normal one behind it, of the same size")
 		}
-		used := len(cells)
-		cells = slices.Grow(cells, w.Cols-used)[:w.Cols]
-		paintBlank(cells[used:])
-		read.Cells[row] = cells
+		read.normal = normal
 	}
-	*s = read
+	*s = *read
 	return nil
 }
 
-func runes(text string) []string {
-	list := make([]string, 0, len(text))
-	for _, r := range text {
-		list = append(list, string(r))
+// parse returns a screen without the one behind it, which is still to be parsed, if there is one.
+func parse(b []byte) (s *Screen, behind []byte, err error) {
+	var w rewired
+	if err := json.Unmarshal(b, &w); err != nil {
+		return nil, nil, err
 	}
-	return list
+	if w.Size != w.Clamp() || len(w.Lines) != w.Rows {
+		return nil, nil, fmt.Errorf("%d lines are no screen of %d columns and %d rows", len(w.Lines), w.Cols, w.Rows)
+	}
+	if w.Cursor.Shape > CursorBar {
+		return nil, nil, fmt.Errorf("there is no shape %d of a cursor", w.Cursor.Shape)
+	}
+	styles, err := w.styles()
+	if err != nil {
+		return nil, nil, err
+	}
+	if w.Pen < 0 || w.Pen >= len(styles) {
+		return nil, nil, fmt.Errorf("there is no style %d", w.Pen)
+	}
+	s = &Screen{
+		Size: w.Size, Cursor: Cursor(w.Cursor), Title: clean([]byte(w.Title), maxTitle), Alternate: w.Alternate,
+		Cells: make([][]Cell, w.Rows), Pen: styles[w.Pen],
+	}
+	s.Cursor.Col, s.Cursor.Row = min(max(w.Cursor.Col, 0), w.Cols-1), min(max(w.Cursor.Row, 0), w.Rows-1)
+	s.wrap = w.Wrap && s.Cursor.Col == w.Cols-1
+	if w.Modes != nil {
+		if err := w.Modes.check(w.Rows); err != nil {
+			return nil, nil, err
+		}
+		s.Modes = *w.Modes
+	}
+	for row, runs := range w.Lines {
+		if s.Cells[row], err = unrun(runs, styles, w.Cols); err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w", row, err)
+		}
+	}
+	if string(w.Normal) == "null" {
+		w.Normal = nil
+	}
+	return s, w.Normal, nil
+}
+
+// styles returns what the runs have numbers of.
+func (w *rewired) styles() ([]Style, error) {
+	list := make([]Style, len(w.Styles))
+	for i, style := range w.Styles {
+		if style.Underline > UnderlineDashed {
+			return nil, fmt.Errorf("style %d: there is no underline %d", i, style.Underline)
+		}
+		style.Link = clean([]byte(style.Link), maxLink)
+		list[i] = Style(style)
+	}
+	return list, nil
+}
+
+// unrun returns the cells of a line.
+func unrun(runs []run, styles []Style, cols int) ([]Cell, error) {
+	cells := make([]Cell, 0, cols)
+	for _, r := range runs {
+		if r.Style < 0 || r.Style >= len(styles) {
+			return nil, fmt.Errorf("there is no style %d", r.Style)
+		}
+		style, width := styles[r.Style], 1
+		if r.Wide {
+			width = 2
+		}
+		for text := r.Text; ; {
+			n := len(text)
+			if !r.One {
+				if n == 0 {
+					break
+				}
+				_, n = utf8.DecodeRuneInString(text)
+			}
+			if len(cells)+width > cols {
+				return nil, fmt.Errorf("it is longer than %d columns", cols)
+			}
+			cells = append(cells, Cell{Text: cellText(text[:n], width), Width: width, Style: style})
+			if r.Wide {
+				cells = append(cells, Cell{Style: style})
+			}
+			if text = text[n:]; r.One {
+				break
+			}
+		}
+	}
+	used := len(cells)
+	cells = cells[:cols]
+	paintBlank(cells[used:])
+	return cells, nil
+}
+
+// cellText returns the part of a text that a cell of this width can have: one character, and
+// what combines with it. If there is none, something stands in its place.
+func cellText(text string, width int) string {
+	if len(text) == 1 && visible(rune(text[0])) && width == 1 {
+		return text // So are nearly all.
+	}
+	var b strings.Builder
+	last := rune(0)
+	for _, r := range text {
+		switch {
+		case !visible(r):
+			continue
+		case b.Len() == 0:
+			if runeWidth(r) != width && r != ' ' { // A space stands for what cannot be shown.
+				return string(replaced)
+			}
+		case runeWidth(r) > 0 && (width == 1 || r < 0x2000 || last != joiner && !skin(r)):
+			return b.String() // Another character.
+		}
+		if b.Len()+utf8.RuneLen(r) > maxCluster {
+			break
+		}
+		b.WriteRune(r)
+		last = r
+	}
+	if b.Len() == 0 {
+		return " "
+	}
+	return b.String()
 }

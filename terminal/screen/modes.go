@@ -1,6 +1,9 @@
 package screen
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+)
 
 // MouseMode is what a program wants to be told of the mouse.
 type MouseMode uint8
@@ -17,30 +20,31 @@ const (
 // Modes is what a program has set on its terminal, besides the picture. The zero value is
 // that of a terminal that was just started. Modes can be compared.
 type Modes struct {
-	AppCursor      bool // the arrows send SS3 (?1)
-	AppKeypad      bool // ESC =
-	BracketedPaste bool // pasted text is to be marked (?2004)
-	Alternate      bool // the alternate screen is shown (?1049, ?1047, ?47)
-	CursorHidden   bool // ?25
-	Focus          bool // focus changes are reported (?1004)
-	SyncOutput     bool // an update is half done (?2026); never for long in a sound program
-	MouseSGR       bool // ?1006
-	Mouse          MouseMode
-	ModifyKeys     uint8 // xterm's modifyOtherKeys, 0 to 2 (CSI > 4 ; n m)
-	AltScrollOff   bool  // the wheel is not to send arrows in the alternate screen (?1007)
+	AppCursor      bool      `json:"app_cursor,omitempty"`      // the arrows send SS3 (?1)
+	AppKeypad      bool      `json:"app_keypad,omitempty"`      // ESC =
+	BracketedPaste bool      `json:"bracketed_paste,omitempty"` // pasted text is to be marked (?2004)
+	Alternate      bool      `json:"alternate,omitempty"`       // the alternate screen is shown (?1049, ?1047, ?47)
+	CursorHidden   bool      `json:"cursor_hidden,omitempty"`   // ?25
+	Focus          bool      `json:"focus,omitempty"`           // focus changes are reported (?1004)
+	SyncOutput     bool      `json:"sync_output,omitempty"`     // an update is half done (?2026); never for long in a sound program
+	MouseSGR       bool      `json:"mouse_sgr,omitempty"`       // ?1006
+	Mouse          MouseMode `json:"mouse,omitempty"`
+	ModifyKeys     uint8     `json:"modify_keys,omitempty"`    // xterm's modifyOtherKeys, 0 to 2 (CSI > 4 ; n m)
+	AltScrollOff   bool      `json:"alt_scroll_off,omitempty"` // the wheel is not to send arrows in the alternate screen (?1007)
 
-	AutoWrapOff   bool   // ?7
-	Origin        bool   // rows count from the scroll region (?6)
-	Insert        bool   // 4
-	NewLine       bool   // LF is also CR (20)
-	ReverseScreen bool   // ?5
-	Top, Bottom   uint16 // the scroll region, from 1 on; 0 is the first or the last row
+	AutoWrapOff   bool   `json:"auto_wrap_off,omitempty"`  // ?7
+	Origin        bool   `json:"origin,omitempty"`         // rows count from the scroll region (?6)
+	Insert        bool   `json:"insert,omitempty"`         // 4
+	NewLine       bool   `json:"new_line,omitempty"`       // LF is also CR (20)
+	ReverseScreen bool   `json:"reverse_screen,omitempty"` // ?5
+	Top           uint16 `json:"top,omitempty"`            // of the scroll region, from 1 on; 0 is the first row
+	Bottom        uint16 `json:"bottom,omitempty"`         // its last row; 0 is that of the screen
 
-	LineDrawing [2]bool // what G0 and G1 are, if not ASCII
-	ShiftOut    bool    // G1 is in use
+	LineDrawing [2]bool `json:"line_drawing,omitzero"` // what G0 and G1 are, if not ASCII
+	ShiftOut    bool    `json:"shift_out,omitempty"`   // G1 is in use
 
-	CursorShape CursorShape
-	CursorBlink bool
+	CursorShape CursorShape `json:"cursor_shape,omitempty"`
+	CursorBlink bool        `json:"cursor_blink,omitempty"`
 }
 
 // Restore returns the sequences that put a terminal that is fresh into these modes. The
@@ -95,7 +99,7 @@ func (m Modes) Restore() []byte {
 	if m.AltScrollOff {
 		dec(1007, false)
 	}
-	if m.Mouse != MouseOff {
+	if m.Mouse != MouseOff && m.Mouse <= MouseMotion {
 		dec([...]int{0, 9, 1000, 1002, 1003}[m.Mouse], true)
 	}
 	on(1006, m.MouseSGR)
@@ -111,6 +115,21 @@ func (m Modes) Restore() []byte {
 	}
 	on(2026, m.SyncOutput)
 	return b
+}
+
+// check returns what of the modes cannot be so on a screen of so many rows.
+func (m Modes) check(rows int) error {
+	switch {
+	case m.Mouse > MouseMotion:
+		return fmt.Errorf("there is no mouse mode %d", m.Mouse)
+	case m.ModifyKeys > 2:
+		return fmt.Errorf("there is no way %d to modify keys", m.ModifyKeys)
+	case m.CursorShape > CursorBar:
+		return fmt.Errorf("there is no shape %d of a cursor", m.CursorShape)
+	case int(m.Top) > rows, int(m.Bottom) > rows, m.Bottom != 0 && m.Top >= m.Bottom:
+		return fmt.Errorf("rows %d to %d are no part of %d rows", m.Top, m.Bottom, rows)
+	}
+	return nil
 }
 
 // cursorStyle is the number that DECSCUSR has for the cursor.

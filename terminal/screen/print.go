@@ -93,7 +93,7 @@ func (e *Emulator) print(r rune) {
 	}
 	switch width := runeWidth(r); {
 	case width == 0:
-		if r == joiner || jamo(r) || unicode.In(r, unicode.M) {
+		if mark(r) {
 			e.combine(r)
 		} // The rest is invisible: it would only hide what is there.
 	case e.joins(r):
@@ -114,6 +114,18 @@ func runeWidth(r rune) int {
 		return 1 // Two of these letters are a flag, of two columns together.
 	}
 	return min(displaywidth.Rune(r), 2)
+}
+
+// mark reports whether a rune without a width is part of the character before it.
+func mark(r rune) bool { return r == joiner || jamo(r) || unicode.In(r, unicode.M) }
+
+// visible reports whether a rune can be seen, or is part of a character. Controls are not, nor
+// is what only turns the direction of the text around it, or stands for nothing.
+func visible(r rune) bool {
+	if r < 0xa0 {
+		return r >= ' ' && r < del
+	}
+	return runeWidth(r) > 0 || mark(r)
 }
 
 // jamo are the vowels and final consonants of Hangul, which are drawn into the first one.
@@ -144,7 +156,7 @@ func (e *Emulator) joins(r rune) bool {
 	if c.attr&wide == 0 {
 		return false
 	}
-	if r >= 0x1f3fb && r <= 0x1f3ff {
+	if skin(r) {
 		return c.text >= 0x1f000 || c.text >= 0x2600 && c.text < 0x2800 // A color of skin.
 	}
 	if c.text < firstCluster {
@@ -153,6 +165,9 @@ func (e *Emulator) joins(r rune) bool {
 	last, _ := utf8.DecodeLastRuneInString(e.text(c))
 	return last == joiner
 }
+
+// skin are the colors of skin, which emoji can have.
+func skin(r rune) bool { return r >= 0x1f3fb && r <= 0x1f3ff }
 
 // combine adds a rune to the character before the cursor. At the start of a line there is none.
 func (e *Emulator) combine(r rune) {

@@ -75,7 +75,13 @@ func decorations(style Style, w, h int) (under, through []box) {
 	case UnderlineDouble:
 		under = []box{{0, y - t, w, t, 255}, {0, y + t, w, t, 255}}
 	default:
-		step := map[UnderlineKind]int{UnderlineCurly: t, UnderlineDotted: 2 * t, UnderlineDashed: 4 * t}[style.Underline]
+		step := t
+		switch style.Underline {
+		case UnderlineDotted:
+			step = 2 * t
+		case UnderlineDashed:
+			step = 4 * t
+		}
 		for i, x := 0, 0; x < w; i, x = i+1, x+step {
 			switch {
 			case style.Underline == UnderlineCurly:
