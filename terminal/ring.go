@@ -18,10 +18,11 @@ type ring struct {
 	limit int64
 
 	mu      sync.Mutex
-	blocks  []*block // the oldest first
-	end     int64    // how much there was in all
-	lines   int64    // of which so many newlines
-	over    bool     // no more will come
+	blocks  []*block    // the oldest first
+	end     int64       // how much there was in all
+	lines   int64       // of which so many newlines
+	over    bool        // no more will come
+	ground  *resumption // the end, if it is between two sequences
 	changed chan struct{}
 }
 
@@ -65,7 +66,7 @@ func (r *ring) room() []byte {
 		case r.end < secondBlock:
 			size = secondBlock
 		}
-		r.blocks = append(r.blocks, &block{offset: r.end, data: make([]byte, 0, size)})
+		r.blocks = append(r.blocks, &block{offset: r.end, data: make([]byte, 0, size), start: r.ground})
 	}
 	b := r.blocks[len(r.blocks)-1]
 	return b.data[len(b.data):cap(b.data)]
@@ -80,8 +81,12 @@ func (r *ring) commit(n int, modes *screen.Modes) {
 	b.data = b.data[:len(b.data)+n]
 	r.end += int64(n)
 	r.lines += int64(bytes.Count(fresh, newline))
-	if b.start == nil && modes != nil {
-		b.start = &resumption{offset: r.end, modes: *modes}
+	r.ground = nil
+	if modes != nil && (b.start == nil || cap(b.data)-len(b.data) < leastRoom) { // Nobody asks for others.
+		r.ground = &resumption{offset: r.end, modes: *modes}
+	}
+	if b.start == nil {
+		b.start = r.ground
 	}
 	drop := 0
 	for drop < len(r.blocks)-1 && r.end-r.blocks[drop+1].offset >= r.limit {

@@ -34,7 +34,7 @@ func (t *Terminal) Text(from int64, most int) (Text, error) {
 
 func (d *display) text(from int64, most int) Text {
 	c := output(d, from, most)
-	if at, known := d.known(); known && c.Offset < at {
+	if at, known := d.known(c.Offset); known && c.Offset < at {
 		later := output(d, at, most)
 		later.Missed += c.Missed
 		c = later
@@ -58,9 +58,9 @@ var lineEnds = strings.NewReplacer("\r\r\n", "\n", "\r\n", "\n")
 // longestSequence is how much more than it was asked for a Text may be.
 const longestSequence = 16 << 10
 
-// known returns the first offset of which it is known that no sequence is under way; false if
-// there is none.
-func (d *display) known() (int64, bool) {
+// known returns the first offset of which it is known that no sequence is under way, unless it
+// is before the one that is asked for; false if there is none.
+func (d *display) known(offset int64) (int64, bool) {
 	start, end := d.out.bounds()
 	at := end
 	if d.first != nil {
@@ -68,7 +68,7 @@ func (d *display) known() (int64, bool) {
 	} else if r, ok := d.out.resume(); ok {
 		at = r.offset
 	}
-	if at <= start {
+	if at <= max(start, offset) {
 		return at, true
 	}
 	before := output(d, start, int(min(at-start, mostUnknown)))
@@ -79,7 +79,7 @@ func (d *display) known() (int64, bool) {
 }
 
 // mostUnknown bounds what is looked at to find out what it is.
-const mostUnknown = 256 << 10
+const mostUnknown = 64 << 10
 
 // within has the beginnings of all that output can be cut in.
 var within = []string{"", "\x1b", "\x1b(", "\x1b[", "\x1b[1 1", "\x1b]", "\x1b]\x1b", "\x1bP", "\xf0", "\xe0", "\xc2"}
@@ -96,7 +96,7 @@ func agreed(data []byte) (int, bool) {
 		scans[i].Scan([]byte(before), nil)
 		scans[i].Scan(data[:at], nil)
 	}
-	for ; at < len(data); at++ {
+	for end := min(len(data), at+longestSequence); at < end; at++ {
 		grounded := true
 		for i := range scans {
 			scans[i].Scan(data[at:at+1], nil)
