@@ -30,6 +30,9 @@ var errLocked = errors.New("somebody else holds it")
 
 // unlock gives the lock back, and takes its file away.
 func (r *Registry) unlock() error {
+	if r.lock == nil {
+		return nil
+	}
 	err := os.Remove(r.lock.Path())
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // Somebody has tidied up.
@@ -40,6 +43,9 @@ func (r *Registry) unlock() error {
 // ensure makes the directory and the lock anew if somebody has removed them: others would
 // take this program for one that is gone. The caller holds mu.
 func (r *Registry) ensure() error {
+	if r.lock == nil {
+		return r.takeLock()
+	}
 	if _, err := os.Lstat(r.lock.Path()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

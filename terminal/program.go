@@ -194,7 +194,22 @@ func (t *Terminal) await(p *program) {
 	t.retireLater(p)
 }
 
-// save writes down what could not be when the program ended.
+// Save writes down what could not be when the program ended, as on a full disk. The
+// registry tries that now and then; at its Close it is lost. Nil means that all is
+// written, and of a program that runs that nothing is due. It is safe to call twice, and
+// from anywhere.
+func (t *Terminal) Save() error {
+	p := t.program()
+	if p == nil || !t.Info().State.Ended() {
+		return nil
+	}
+	if err := t.save(p); err != nil {
+		return &Error{Op: "save", ID: t.id, Err: err}
+	}
+	return nil
+}
+
+// save is Save of a program that has ended.
 func (t *Terminal) save(p *program) error {
 	if p.saved.Load() {
 		return nil

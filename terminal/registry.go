@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/gofrs/flock"
 
@@ -67,8 +68,10 @@ func Open(dir string, opts *Options) (*Registry, error) {
 	if r.dir, err = filepath.Abs(dir); err != nil {
 		return fail(err, "")
 	}
-	if r.opts.Dir, err = filepath.Abs(r.opts.Dir); err != nil {
-		return fail(err, "")
+	if r.opts.Dir != "" { // Else it is the program's at each start: it may be gone by now.
+		if r.opts.Dir, err = filepath.Abs(r.opts.Dir); err != nil {
+			return fail(err, "")
+		}
 	}
 	if err := os.MkdirAll(r.dir, statedir.DirMode); err != nil {
 		return fail(err, "name a directory that can be made and written to")
@@ -79,7 +82,8 @@ func Open(dir string, opts *Options) (*Registry, error) {
 	if err := environ.Check(r.opts.Env); err != nil {
 		return fail(err, "")
 	}
-	if err := r.takeLock(); err != nil {
+	// Who may only look needs none; a Start tries again.
+	if err := r.takeLock(); err != nil && !errors.Is(err, syscall.EROFS) {
 		return fail(err, "name a directory that can be written to, on a file system that has locks (flock(2))")
 	}
 	if _, err := r.List(); err != nil { // Which finds those that are lost.

@@ -61,9 +61,12 @@ func (t *Terminal) retire() {
 	}
 	if err := t.save(p); err != nil {
 		r.mu.Lock()
-		defer r.mu.Unlock()
-		if !r.closed {
+		closed := r.closed
+		if !closed {
 			p.retirement.Reset(r.opts.Grace)
+		}
+		r.mu.Unlock()
+		if !closed {
 			return
 		}
 		r.opts.Logger.Warn("limpet: what a terminal has shown is lost", "id", t.id, "err", err)

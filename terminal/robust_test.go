@@ -126,6 +126,27 @@ func TestWhatCannotBeWrittenAtTheEndStaysInMemory(t *testing.T) {
 	assert.Equal(t, terminal.Succeeded, again.Info().State)
 }
 
+func TestARegistryThatCannotWriteAnyMoreCanBeClosed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "terminals")
+	r, err := terminal.Open(dir, nil)
+	require.NoError(t, err)
+	running := start(t, r, "cat")
+	over := startSpec(t, r, terminal.Spec{Line: "read -r x"})
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, os.WriteFile(dir, nil, 0o600))
+	send(t, over, "Enter")
+	ended(t, over)
+	require.Error(t, over.Save())
+	closed := make(chan error)
+	go func() { closed <- r.Close() }()
+	select {
+	case <-closed: // That its lock is not there is an error, or none.
+	case <-time.After(testenv.Patience):
+		t.Fatal("Close hangs")
+	}
+	assert.Equal(t, terminal.Cancelled, running.Info().State)
+}
+
 func TestALineThatIsTypedInPartsIsNotCutEither(t *testing.T) {
 	term := startSpec(t, open(t, nil), terminal.Spec{Line: "stty -echo; echo ready; while read -r line; do echo ${#line}; done"})
 	see(t, term, "ready")

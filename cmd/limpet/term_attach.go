@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/terminal"
 	"github.com/limpet-sh/limpet/terminal/keys"
 	"github.com/limpet-sh/limpet/terminal/screen"
@@ -101,6 +102,9 @@ func (f *termAttachFlags) run(ctx context.Context, cmd *cobra.Command, said stri
 		if t.live == nil {
 			code = codeOfTerm(t.info)
 			return f.past(t)
+		}
+		if t.info.ID == os.Getenv(environ.TerminalVar) {
+			return usagef(cmd, "this is %s already: it would show itself to itself, without an end", t.info.ID)
 		}
 		code, err = (&attachment{flags: f, t: t, detach: detach, out: os.Stdout}).run(ctx)
 		return err

@@ -25,7 +25,9 @@ const leave = "\x1b\\" + // the end of a string that was not ended
 	"\x1b[?2026l" + "\x1b[?9;1000;1002;1003;1005;1006;1015l" + "\x1b[?1004;2004l" + // drawing, mouse, focus, paste
 	"\x1b[>4m\x1b[<9u" + "\x1b[?1l\x1b>" + // what keys send: xterm's and kitty's ways, arrows, keypad
 	"\x1b[?1049l" + "\x1b[<9u" + // the alternate screen, and its own stack of kitty's
-	"\x1b[r\x1b[?6;5l\x1b[?7h\x1b[4;20l\x1b(B\x1b)B\x0f" + // region, wrapping, character sets
+	"\x1b[?69l\x1b[r\x1b[?6;5l\x1b[?7;8h\x1b[2;3;4;20l\x1b(B\x1b)B\x0f" + // region, wrapping, the keyboard, character sets
+	"\x1b[?45;66;67;1016;1036;2031;2048l" + // reverse wrap, keys, what is reported unasked
+	"\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\\x1b[0\"q" + // palette, protected cells
 	"\x1b[m\x1b]8;;\x1b\\" + "\x1b[?25h\x1b[0 q" // colors, links, cursor
 
 // The window's title is kept while a program has its own.
@@ -43,8 +45,10 @@ type attachment struct {
 	detach int // the byte of the key; -1 if there is none
 	out    *os.File
 
-	ends chan parting // the first one counts
-	keys chan []byte  // that are to be typed
+	ends  chan parting  // the first one counts
+	keys  chan []byte   // that are to be typed; closed behind the last
+	typed chan struct{} // closed when they are
+	again chan struct{} // has a token if the screen is to be painted anew
 }
 
 // parting is how an attachment ended: the program has ended if both are zero.
@@ -59,6 +63,7 @@ const mostTyped = 1 << 10
 // run returns the exit code, when the person's terminal is as it was before.
 func (a *attachment) run(ctx context.Context) (code int, err error) {
 	a.ends, a.keys = make(chan parting, 1), make(chan []byte, mostTyped)
+	a.typed, a.again = make(chan struct{}), make(chan struct{}, 1)
 	fd := int(os.Stdin.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
@@ -70,20 +75,32 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 	defer func() { // Also if something panics.
 		stop()
 		soon(&work) // Nothing is to be shown behind what follows.
-		_, _ = a.out.WriteString(leave + titleAgain + "\x1b[999;1H\r\n")
+		said := make(chan struct{})
+		go func() { // A terminal may take nothing for ever, and limpet must end.
+			defer close(said)
+			_, _ = a.out.WriteString(leave + titleAgain + "\x1b[999;1H\r\n")
+		}()
+		within(said)
 		_ = term.Restore(fd, before) // There is nobody else to be told.
-		_, _ = a.out.WriteString(message)
+		select {
+		case <-said:
+			_, _ = a.out.WriteString(message)
+		default:
+		}
 	}()
 	_, _ = a.out.WriteString(keepTitle + strings.Repeat("\n", terminalSize(a.out).Rows)) // What was to be seen can be scrolled back to.
 	winch := make(chan os.Signal, 1)
-	signal.Notify(winch, syscall.SIGWINCH)
+	signal.Notify(winch, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(winch)
 	if a.resizes() {
 		a.resize()
-		go a.guarded(func() error { return a.follow(ctx, winch) }) // These three may wait for a program that hangs, or for a key, longer than limpet lives.
 	}
+	go a.guarded(func() error { return a.watch(ctx, fd, winch) }) // These three may wait for a program that hangs, or for a key, longer than limpet lives.
 	go a.guarded(a.read)
-	go a.guarded(func() error { return a.write(ctx) })
+	go func() {
+		defer close(a.typed)
+		a.guarded(func() error { return a.write(ctx) })
+	}()
 	work.Go(func() { a.guarded(func() error { return a.show(ctx) }) })
 
 	var end parting
@@ -98,6 +115,7 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 		message = fmt.Sprintf("[detached from %s]\n", id)
 		return codeOf(gotSignal(ctx)), nil
 	case end.detached:
+		within(a.typed) // What was typed before the key.
 		message = fmt.Sprintf("[detached from %s]\n", id)
 		return 0, nil
 	}
@@ -127,6 +145,11 @@ func soon(work *sync.WaitGroup) {
 		work.Wait()
 		close(done)
 	}()
+	within(done)
+}
+
+// within waits for a second at most.
+func within(done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-time.After(time.Second):
@@ -167,12 +190,24 @@ func (a *attachment) resize() {
 	_ = a.t.Resize(terminalSize(a.out)) // If it has ended, its viewer says so.
 }
 
-// follow gives the terminal each new size of the person's.
-func (a *attachment) follow(ctx context.Context, winch <-chan os.Signal) error {
+// watch gives the terminal each new size of the person's. Where limpet was stopped, a shell
+// has had the person's terminal meanwhile, and set it as it wants it.
+func (a *attachment) watch(ctx context.Context, fd int, signals <-chan os.Signal) error {
 	for {
 		select {
-		case <-winch:
-			a.resize()
+		case sig := <-signals:
+			if sig == syscall.SIGCONT {
+				if _, err := term.MakeRaw(fd); err != nil {
+					return fmt.Errorf("switching the terminal to raw mode again: %w", err)
+				}
+				select {
+				case a.again <- struct{}{}:
+				default: // It is asked for already.
+				}
+			}
+			if a.resizes() {
+				a.resize()
+			}
 		case <-ctx.Done():
 			return nil
 		}
@@ -209,11 +244,24 @@ func (a *attachment) show(ctx context.Context) error {
 	}
 }
 
-// pass shows what comes, until something was missed: then the screen is to be painted anew.
+// pass shows what comes, until something was missed, or the screen is to be painted anew
+// for another reason.
 func (a *attachment) pass(ctx context.Context, v viewer) (missed bool, err error) {
+	next, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case <-a.again:
+			stop(errAgain)
+		case <-next.Done():
+		}
+	}()
 	var filter screen.QueryFilter
 	for {
-		c, err := v.Next(ctx)
+		c, err := v.Next(next)
+		if errors.Is(err, errAgain) {
+			return true, nil
+		}
 		if err != nil {
 			return false, err
 		}
@@ -226,8 +274,14 @@ func (a *attachment) pass(ctx context.Context, v viewer) (missed bool, err error
 	}
 }
 
+var errAgain = errors.New("the screen is to be painted anew")
+
 // read takes the keys. It ends with limpet: nothing frees a read of a terminal.
 func (a *attachment) read() error {
+	defer func() {
+		close(a.keys)
+		a.end(parting{detached: true})
+	}()
 	for {
 		b := make([]byte, 32<<10)
 		n, err := os.Stdin.Read(b)
@@ -244,12 +298,10 @@ func (a *attachment) read() error {
 				}
 			}
 			if at >= 0 {
-				a.end(parting{detached: true})
 				return nil
 			}
 		}
 		if err != nil { // The person's terminal is gone.
-			a.end(parting{detached: true})
 			return nil
 		}
 	}
@@ -291,7 +343,10 @@ func keyIn(b []byte, key int) int {
 func (a *attachment) write(ctx context.Context) error {
 	for {
 		select {
-		case b := <-a.keys:
+		case b, more := <-a.keys:
+			if !more {
+				return nil
+			}
 			if _, err := a.t.Write(b); errors.Is(err, terminal.ErrNotRead) || errors.Is(err, terminal.ErrLineTooLong) {
 				_, _ = a.out.WriteString("\a")
 			} else if err != nil && !errors.Is(err, terminal.ErrEnded) { // Of that the viewer tells, behind the last output.

@@ -210,6 +210,13 @@ func host(o hostOrder, reports *os.File) error {
 	}
 	err = t.Close()
 	<-t.Done()
+	for again := true; again && t.Save() != nil; { // A full disk: nothing is lost as long as somebody may make room.
+		select {
+		case <-time.After(hostFarewell / 5):
+		case <-signals:
+			again = false
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), hostFarewell)
 	defer cancel()
 	_ = server.Drain(ctx) // Who is slower misses the end; it is in the log.

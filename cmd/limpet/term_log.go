@@ -75,7 +75,7 @@ func (f *termLogFlags) print(ctx context.Context, t *reached, tail bool) error {
 		}
 	}
 	plain := f.text || f.json
-	to := follower{raw: !plain, plain: plain, at: from, print: f.printer()}
+	to := follower{raw: !plain, at: from, print: f.printer()}
 	v, err := t.follow(from)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (f *termLogFlags) printer() func(chunkJSON) error {
 	}
 	return func(c chunkJSON) error {
 		if f.text || f.json {
-			c.Text = strings.ReplaceAll(c.Text, "\r\n", "\n") // A line ends so on a terminal.
+			c.Text = strings.ReplaceAll(screen.Plain([]byte(c.Text)), "\r\n", "\n") // A line ends so on a terminal.
 		}
 		if f.json {
 			return writeJSON(os.Stdout, c)

@@ -87,12 +87,16 @@ func (f *termRecordFlags) record(ctx context.Context, cmd *cobra.Command, t *rea
 	if path == "" {
 		path = t.info.ID + ".cast"
 	}
-	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if f.force {
-		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
 	const mode = 0o600 // What was typed and seen is nobody else's business.
-	file, err := os.OpenFile(path, how, mode)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	made := err == nil
+	if errors.Is(err, fs.ErrExist) && f.force {
+		if file, err = os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0); err == nil {
+			if st, err := file.Stat(); err == nil && st.Mode().IsRegular() {
+				_ = file.Chmod(mode) // It may be somebody else's, who lets us write.
+			}
+		}
+	}
 	if errors.Is(err, fs.ErrExist) {
 		return usagef(cmd, "%q: there is such a file; name another one, or replace it by --force", path)
 	}
@@ -107,7 +111,7 @@ func (f *termRecordFlags) record(ctx context.Context, cmd *cobra.Command, t *rea
 		err = nil // That is how it is ended.
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
-		if st, statErr := os.Stat(path); statErr == nil && st.Size() == 0 {
+		if st, statErr := os.Lstat(path); made && statErr == nil && st.Mode().IsRegular() && st.Size() == 0 {
 			_ = os.Remove(path) // Best effort: nothing is in it.
 			return err
 		}

@@ -23,6 +23,9 @@ type termSendFlags struct {
 	enter       bool
 	wait        terminal.WaitOptions
 	json        bool
+
+	sent bool  // all is typed
+	from int64 // the output before that
 }
 
 func termSendCommand(where *termFlags) *cobra.Command {
@@ -172,10 +175,14 @@ type sentJSON struct {
 func (f *termSendFlags) send(ctx context.Context, t *reached, inputs []keys.Input) error {
 	w := f.wait
 	waits := w.Text != "" || w.Pattern != "" || w.Prompt || w.Silence > 0
-	w.From = t.info.Bytes // As it is now: the terminal was just asked.
-	if err := t.Send(inputs...); err != nil {
-		return err
+	if !f.sent { // Else the program that had it has gone since, with the one that ran there.
+		f.from = t.info.Bytes // As it is now: the terminal was just asked.
+		if err := t.Send(inputs...); err != nil {
+			return err
+		}
+		f.sent = true
 	}
+	w.From = f.from
 	if !waits {
 		if f.json {
 			return writeJSON(os.Stdout, sentJSON{ID: t.info.ID})

@@ -109,7 +109,7 @@ func stopOne(ctx context.Context, r *terminal.Registry, info terminal.Info, name
 	defer t.free()
 	if t.live == nil {
 		if named {
-			return info, fmt.Errorf("stop %q: %w: it is %s: %s; limpet term forget removes it", info.ID, terminal.ErrEnded, t.info.State, endOf(t.info))
+			return info, fmt.Errorf("stop %q: %w: %s; limpet term forget removes it", info.ID, terminal.ErrEnded, endOf(t.info))
 		}
 		return t.info, nil
 	}
