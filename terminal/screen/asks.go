@@ -37,7 +37,7 @@ func (p *parser) asks() (kind QueryKind, ok bool) {
 	case 't':
 		return p.asksWindow(plain, first)
 	case 'u': // The kitty keyboard; who asks goes by the answer to DA1 then.
-		return QueryUnanswered, p.is('?', 0)
+		return QueryUnanswered, p.is('?', 0) || p.is(0, '&') // DECRQUPSS
 	case 'm': // XTQMODKEYS
 		return QueryUnanswered, p.is('?', 0)
 	case 'S': // XTSMGRAPHICS
@@ -143,7 +143,11 @@ func (l *lexer) commandQueries(data []byte, query func(Query)) bool {
 				ask(QueryUnanswered, int(i))
 			}
 		}
-	case 5, 21, 22, 52: // Special colors, kitty's colors and pointers, and the clipboard.
+	case 1337: // iTerm2's
+		if bytes.HasPrefix(rest, []byte("Report")) || bytes.HasPrefix(rest, []byte("RequestUpload")) {
+			ask(QueryUnanswered, int(n))
+		}
+	case 5, 21, 22, 50, 52, 60: // Special colors, kitty's colors and pointers, the font, the clipboard, what is allowed.
 		if bytes.HasSuffix(rest, []byte("?")) {
 			ask(QueryUnanswered, int(n))
 		}
