@@ -246,7 +246,7 @@ func (b *bench) terminalWait(t *terminal.Terminal) error {
 		}},
 	})
 	if err == nil {
-		b.report.fact("keys, until a wait has found their text", fmt.Sprintf("%s; the slowest %s: a screen that changes is looked at every 20 ms",
+		b.report.fact("keys, until a wait has found their text", fmt.Sprintf("%s; the slowest %s: a screen that changes is looked at after 1 ms, and up to every 20 ms",
 			show(median(all[0].Samples)), show(slices.Max(all[0].Samples))), "", true)
 	}
 	return err

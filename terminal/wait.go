@@ -101,13 +101,7 @@ func (t *Terminal) Wait(ctx context.Context, o WaitOptions) (Waited, error) {
 		tick := time.NewTimer(again)
 		select {
 		case <-changed:
-			// Not at each piece of a picture that is being drawn, nor when it has just been
-			// erased to be drawn anew.
-			if since := time.Since(w.looked); w.o.Gone {
-				pause(ctx, glance)
-			} else if since < glance {
-				pause(ctx, glance-since)
-			}
+			pause(ctx, w.pace())
 		case <-tick.C:
 		case <-t.ended:
 		case <-timeout.C:
@@ -122,6 +116,22 @@ func (t *Terminal) Wait(ctx context.Context, o WaitOptions) (Waited, error) {
 		}
 		tick.Stop()
 	}
+}
+
+// pace is how long to wait before a screen that has changed is looked at. An echo is there
+// at once; a picture that is being drawn is not looked at with each of its pieces, nor one
+// that may just have been erased to be drawn anew.
+func (w *waiting) pace() time.Duration {
+	const first = time.Millisecond
+	now := time.Now()
+	if w.gap *= 2; w.gap == 0 || now.Sub(w.changed) > glance {
+		w.gap = first
+	}
+	if w.gap = min(w.gap, glance); w.o.Gone {
+		w.gap = glance
+	}
+	w.changed = now
+	return w.gap
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -139,7 +149,8 @@ type waiting struct {
 	o       WaitOptions
 	d       *display
 	began   time.Time
-	looked  time.Time // last
+	changed time.Time // when the screen had changed last
+	gap     time.Duration
 	pattern *regexp.Regexp
 	prompt  *regexp.Regexp
 	result  Waited
@@ -184,7 +195,6 @@ func (w *waiting) onScreen() bool { return w.o.Text != "" || w.pattern != nil ||
 // look sets the reason if there is one. Else changed is closed at the next output that may
 // be one, and again is when to look in any case.
 func (w *waiting) look() (changed <-chan struct{}, again time.Duration) {
-	w.looked = time.Now()
 	again = time.Hour
 	ended := false
 	select {
