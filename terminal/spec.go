@@ -246,24 +246,34 @@ const idPrefix = "term-"
 
 // newID makes a name that says what runs, for people who read lists.
 func newID(argv []string, line string) string {
-	const most, letters = 20, 8 // 40 random bits.
-	program := "none"
-	if words := strings.Fields(line); len(words) > 0 {
-		program = words[0]
-	} else if len(argv) > 0 && argv[0] != "" {
-		program = argv[0]
+	const letters = 8 // 40 random bits.
+	words := argv[:min(len(argv), 1)]
+	if line != "" {
+		words = strings.Fields(line)
 	}
-	name := strings.Map(func(c rune) rune {
+	name := "none-"
+	for _, word := range words {
+		if strings.Contains(word, "=") || word == "exec" { // What prepares a command in a line.
+			continue
+		}
+		if n := plainName(filepath.Base(word)); n != "" {
+			name = n + "-"
+			break
+		}
+	}
+	return idPrefix + name + strings.ToLower(rand.Text()[:letters])
+}
+
+// plainName is what a name has that can stand in one of a file, and is easy to type.
+func plainName(name string) string {
+	const most = 20
+	name = strings.Map(func(c rune) rune {
 		if 'a' <= c && c <= 'z' || '0' <= c && c <= '9' {
 			return c
 		}
 		return '-'
-	}, strings.ToLower(filepath.Base(program)))
-	name = strings.Trim(name[:min(len(name), most)], "-")
-	if name != "" {
-		name += "-"
-	}
-	return idPrefix + name + strings.ToLower(rand.Text()[:letters])
+	}, strings.ToLower(name))
+	return strings.Trim(name[:min(len(name), most)], "-")
 }
 
 func validID(id string) bool {
