@@ -112,9 +112,7 @@ func TestWhatCannotBeWrittenAtTheEndStaysInMemory(t *testing.T) {
 	send(t, term, "Enter")
 	ended(t, term)
 	assert.Equal(t, 1, terminal.InMemory(r))
-	wait(t, term, terminal.WaitOptions{})
-	time.Sleep(50 * time.Millisecond) // Some graces.
-	assert.Equal(t, 1, terminal.InMemory(r))
+	require.Never(t, func() bool { return terminal.InMemory(r) != 1 }, 50*time.Millisecond, time.Millisecond, "for some graces")
 	assert.Equal(t, terminal.Succeeded, term.Info().State)
 	assert.Contains(t, output(t, term), "hello")
 	require.NoError(t, os.Remove(dir))

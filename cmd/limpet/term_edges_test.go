@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/term"
+
+	"github.com/limpet-sh/limpet/terminal"
 )
 
 // code runs limpet term, and returns its exit code with what it has printed.
@@ -161,9 +164,11 @@ func TestAHostWaitsForRoomOnTheDisk(t *testing.T) {
 	aside := ts.state + ".aside"
 	// Its socket is in the directory: another name of that stands in for a full disk, as far
 	// as new files go.
+	var info terminal.Info
+	require.NoError(t, json.Unmarshal([]byte(ts.limpet("info", "--json", id)), &info))
 	ts.limpet("send", id, "Enter") // It ends while the directory is gone, or right before.
 	require.NoError(t, os.Rename(ts.state, aside))
-	time.Sleep(100 * time.Millisecond)
+	assert.Eventually(t, func() bool { return syscall.Kill(info.PID, 0) != nil }, patience, time.Millisecond)
 	require.NoError(t, os.Rename(aside, ts.state))
 	code, out := ts.code("wait", "--timeout", "1m", id)
 	assert.Equal(t, 5, code, out)
