@@ -169,6 +169,7 @@ func TestAHostWaitsForRoomOnTheDisk(t *testing.T) {
 	ts.limpet("send", id, "Enter") // It ends while the directory is gone, or right before.
 	require.NoError(t, os.Rename(ts.state, aside))
 	assert.Eventually(t, func() bool { return syscall.Kill(info.PID, 0) != nil }, patience, time.Millisecond)
+	assert.Never(t, func() bool { return syscall.Kill(info.OwnerPID, 0) != nil }, 300*time.Millisecond, time.Millisecond, "the host has gone")
 	require.NoError(t, os.Rename(aside, ts.state))
 	code, out := ts.code("wait", "--timeout", "1m", id)
 	assert.Equal(t, 5, code, out)
