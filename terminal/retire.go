@@ -114,6 +114,9 @@ func (r *Registry) Forget(id string) error {
 	case <-r.life.Done():
 		return &Error{Op: op, ID: id, Err: errClosed}
 	}
+	if p := t.program(); p != nil {
+		p.saved.Store(true) // What could not be written is not wanted any more.
+	}
 	t.retire()
 	if err := r.remove(id); err != nil {
 		return &Error{Op: op, ID: id, Err: err}

@@ -145,6 +145,24 @@ func TestARegistryThatCannotWriteAnyMoreCanBeClosed(t *testing.T) {
 	assert.Equal(t, terminal.Cancelled, running.Info().State)
 }
 
+func TestWhatIsForgottenIsNotWrittenDownLater(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "terminals")
+	r := openIn(t, dir, &terminal.Options{Grace: 10 * time.Millisecond})
+	term := startSpec(t, r, terminal.Spec{Line: "read -r x; echo hello"})
+	aside := dir + ".aside"
+	require.NoError(t, os.Rename(dir, aside))
+	require.NoError(t, os.WriteFile(dir, nil, 0o600))
+	send(t, term, "Enter")
+	ended(t, term)
+	_ = r.Forget(term.ID()) // Its files cannot be removed, nor seen.
+	require.NoError(t, os.Remove(dir))
+	require.NoError(t, os.Rename(aside, dir))
+	assert.Zero(t, terminal.InMemory(r))
+	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	require.NoError(t, err)
+	assert.Empty(t, logs)
+}
+
 func TestALineThatIsTypedInPartsIsNotCutEither(t *testing.T) {
 	term := startSpec(t, open(t, nil), terminal.Spec{Line: "stty -echo; echo ready; while read -r line; do echo ${#line}; done"})
 	see(t, term, "ready")
