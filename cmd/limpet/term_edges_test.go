@@ -157,6 +157,16 @@ func TestTerminalsCanBeSeenFromADirectoryThatIsGone(t *testing.T) {
 	assert.Contains(t, string(out), id)
 }
 
+func TestAHostWhoseDirectoryIsRemovedEnds(t *testing.T) {
+	ts := newTerms(t)
+	id := ts.start("read -r x; echo hello")
+	var info terminal.Info
+	require.NoError(t, json.Unmarshal([]byte(ts.limpet("info", "--json", id)), &info))
+	require.NoError(t, os.RemoveAll(ts.state))
+	require.NoError(t, syscall.Kill(info.PID, syscall.SIGKILL))
+	assert.Eventually(t, func() bool { return syscall.Kill(info.OwnerPID, 0) != nil }, patience, 10*time.Millisecond)
+}
+
 // A host does not go before all is written down.
 func TestAHostWaitsForRoomOnTheDisk(t *testing.T) {
 	ts := newTerms(t)

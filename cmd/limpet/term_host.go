@@ -210,17 +210,30 @@ func host(o hostOrder, reports *os.File) error {
 	}
 	err = t.Close()
 	<-t.Done()
-	for again := true; again && t.Save() != nil; { // A full disk: nothing is lost as long as somebody may make room.
-		select {
-		case <-time.After(hostFarewell / 5):
-		case <-signals:
-			again = false
-		}
-	}
+	untilSaved(t, r.Dir(), signals)
 	ctx, cancel := context.WithTimeout(context.Background(), hostFarewell)
 	defer cancel()
 	_ = server.Drain(ctx) // Who is slower misses the end; it is in the log.
 	return errors.Join(err, server.Close(), r.Close())
+}
+
+// untilSaved waits until all of a terminal is written down: on a full disk nothing is lost
+// as long as somebody may make room. Where the directory stays away it was removed, and
+// nobody will ask for what was in it.
+func untilSaved(t *terminal.Terminal, dir string, signals <-chan os.Signal) {
+	const again = time.Second
+	for gone := time.Duration(0); t.Save() != nil && gone < hostFarewell; {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			gone += again
+		} else {
+			gone = 0
+		}
+		select {
+		case <-time.After(again):
+		case <-signals:
+			return
+		}
+	}
 }
 
 // startHosted starts the program.
