@@ -58,17 +58,17 @@ func (r *Registry) Observe(fn func(Change)) (stop func()) {
 	}
 }
 
-func (os *observers) tell(c Change) {
-	os.mu.Lock()
-	defer os.mu.Unlock()
-	if os.closed {
+func (all *observers) tell(c Change) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.closed {
 		return
 	}
-	for o := range os.list {
+	for o := range all.list {
 		o.mu.Lock()
 		if o.due = append(o.due, c); !o.busy {
 			o.busy = true
-			os.work.Go(o.run)
+			all.work.Go(o.run)
 		}
 		o.mu.Unlock()
 	}
@@ -91,9 +91,9 @@ func (o *observer) run() {
 }
 
 // close waits until all was told.
-func (os *observers) close() {
-	os.mu.Lock()
-	os.closed = true
-	os.mu.Unlock()
-	os.work.Wait()
+func (all *observers) close() {
+	all.mu.Lock()
+	all.closed = true
+	all.mu.Unlock()
+	all.work.Wait()
 }

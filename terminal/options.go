@@ -16,7 +16,8 @@ import (
 // *Options, are good defaults. Open copies them. Negative numbers and times are taken
 // for 0.
 type Options struct {
-	// Dir is where programs run that do not say. Empty means the program's directory.
+	// Dir is where programs run that do not say. Empty means the directory that this
+	// program has when it starts them.
 	Dir string
 
 	// Env is the environment of the programs. Nil means the program's own, without
@@ -40,7 +41,8 @@ type Options struct {
 	MaxRunning int
 
 	// Grace is how long the output of a program that has ended stays in memory. Then it
-	// is read from the log. 0 means 30 s.
+	// is read from the log. Of more than 64 MiB in all the oldest leaves before; what cannot
+	// be written stays. 0 means 30 s.
 	Grace time.Duration
 
 	// KeepEnded is how many terminals that have ended stay on the disk, over all programs
