@@ -42,6 +42,10 @@ type Options struct {
 	Login     bool
 	InitFiles []string
 
+	// State, if not nil, is what the shell starts with: another one's, from
+	// Checkpoint. Then Dir, Env, Login and InitFiles are of no matter until a Reset.
+	State *State
+
 	// RuntimeDir is where the session's files are. Empty means
 	// XDG_RUNTIME_DIR, /dev/shm if it has room, or the temp directory.
 	RuntimeDir string

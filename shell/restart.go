@@ -20,6 +20,7 @@ type death struct {
 	have   bool // there is a state to restore
 	lost   []string
 	reset  bool // Reset ended it: there is nothing to tell and to restore
+	asked  bool // Restore ended it: its caller is told
 }
 
 // ensure makes sure that there is a living bash before a command runs. It
@@ -49,9 +50,18 @@ func (s *PersistentShell) goOn(before *command.Restart) *command.Restart {
 		restart.Err = err
 		s.opts.Logger.Error("limpet: no new bash", "err", err)
 	}
-	if before != nil {
-		restart.Reason = before.Reason + ", and " + restart.Reason
+	return follows(before, restart)
+}
+
+// follows joins what there is to tell of two restarts, either of which may be nil.
+func follows(before, restart *command.Restart) *command.Restart {
+	switch {
+	case before == nil:
+		return restart
+	case restart == nil:
+		return before
 	}
+	restart.Reason = before.Reason + ", and " + restart.Reason
 	return restart
 }
 
@@ -136,6 +146,9 @@ func (s *PersistentShell) resurrect(ctx context.Context) (*command.Restart, erro
 			restart.Restored = restart.Restored[1:]
 			restart.Lost = append(restart.Lost, fmt.Sprintf("working directory %s, which is gone: now in %s", b.lostDir, b.pwd))
 		}
+	}
+	if d.asked {
+		return restart, nil
 	}
 	s.opts.Logger.Info("limpet: bash was replaced", "restart", restart.String())
 	if hook := s.opts.Hooks.Restarted; hook != nil {

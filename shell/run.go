@@ -88,7 +88,7 @@ func (b *bash) withoutFiles(ctx context.Context, err error) error {
 // write its state in another one.
 func (b *bash) retire(ctx context.Context, why string) {
 	if b.saved.commands != b.commands && b.files.RenameState() == nil {
-		b.saveNow(ctx, "") // Back is not needed: the state's directory is known here.
+		b.trySave(ctx, "") // Back is not needed: the state's directory is known here.
 	}
 	b.giveUp(why)
 }

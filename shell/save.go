@@ -105,25 +105,30 @@ func (b *bash) save(ctx context.Context) {
 		return
 	}
 	if b.renewFiles() == nil {
-		b.saveNow(ctx, b.back)
+		b.trySave(ctx, b.back)
+	}
+}
+
+// trySave saves the state, or says that it could not.
+func (b *bash) trySave(ctx context.Context, back string) {
+	if err := b.saveNow(ctx, back); err != nil {
+		b.opts.Logger.Warn("limpet: the shell's state was not saved", "err", err)
 	}
 }
 
 // saveNow saves the state, of bash in the directory back if that is not empty.
-func (b *bash) saveNow(ctx context.Context, back string) {
+func (b *bash) saveNow(ctx context.Context, back string) error {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
 	began := time.Now()
 	id := ipc.NewID()
 	rec, err := b.exchange(ctx, id, b.files.SaveLines(b.names, id, back))
 	if err != nil {
-		b.opts.Logger.Warn("limpet: the shell's state was not saved", "err", err)
-		return
+		return err
 	}
 	state, err := b.files.Saved(id, b.seal)
 	if err != nil {
-		b.opts.Logger.Warn("limpet: the shell's state was not saved", "err", err)
-		return
+		return err
 	}
 	if back != "" && b.sameDir(rec.Dir, back) {
 		b.pwd, b.back = b.back, ""
@@ -132,6 +137,7 @@ func (b *bash) saveNow(ctx context.Context, back string) {
 	b.unsaved = ""
 	b.saved = savedState{state: state, have: true, commands: b.commands, when: time.Now(), cost: time.Since(began)}
 	b.setTrap(ctx)
+	return nil
 }
 
 // setTrap puts our exit trap back after a script that dealt with traps, unless

@@ -37,9 +37,10 @@ type PersistentShell struct {
 	// fields below it.
 	turn    chan struct{}
 	bash    *bash
-	entry   string // LIMPET_SESSION=..., the mark of its processes
-	died    *death // why bash is nil
-	unheard error  // what was lost with a bash that ended, of which the next command is told
+	entry   string           // LIMPET_SESSION=..., the mark of its processes
+	died    *death           // why bash is nil
+	unheard error            // what was lost with a bash that ended, of which the next command is told
+	untold  *command.Restart // a restart of which the next command is told
 	runner  *oneshot.Runner
 	orphans []proc.ID     // jobs of bashes that ended
 	handed  []*Running    // commands that went, with their bash and mark
@@ -83,7 +84,7 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	}
 	s.spool = spool{dir: s.program.Path, max: o.SpoolFiles}
 	s.saves = newSaver(s)
-	s.bash, err = startBash(ctx, s, nil)
+	s.bash, err = startBash(ctx, s, o.State.restore())
 	// Behind the start of bash, which it would slow down: a bash that does
 	// nothing yet ends with its stdin anyway.
 	go s.watchOver(s.entry, s.guarded)
@@ -153,6 +154,7 @@ func (s *PersistentShell) Do(ctx context.Context, req command.Request) (command.
 func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.Result, error) {
 	<-s.guarded // No command runs that would outlive a program that is killed now.
 	restart, err := s.ensure(ctx)
+	restart, s.untold = follows(s.untold, restart), nil
 	if err != nil {
 		return command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir(), Restart: restart}, err
 	}

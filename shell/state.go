@@ -1,0 +1,140 @@
+package shell
+
+import (
+	"context"
+	"errors"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/limits"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/ipc"
+)
+
+// State is what a shell has at one moment: its directory, variables, functions, aliases,
+// options, traps and umask. It is a value that nothing changes any more, and can be given
+// to any number of shells. The zero value is none. It holds the values of variables, which
+// may be secrets, in memory alone.
+//
+// Not in it are processes, open descriptors and files.
+type State struct{ saved *ipc.State }
+
+// Dir is the directory of the shell.
+func (s State) Dir() string {
+	if s.saved == nil {
+		return ""
+	}
+	return s.saved.Dir
+}
+
+// IsZero reports whether it is the zero value.
+func (s State) IsZero() bool { return s.saved == nil }
+
+// restore is what a bash is started with. A nil State is none.
+func (s *State) restore() *ipc.State {
+	if s == nil {
+		return nil
+	}
+	return s.saved
+}
+
+var errNoState = errors.New("shell: the State is the zero value; Checkpoint makes one")
+
+// Checkpoint returns the state of the shell, for [PersistentShell.Restore] or
+// [Options.State]. It waits for the command that runs; ctx bounds that.
+func (s *PersistentShell) Checkpoint(ctx context.Context) (State, error) {
+	if err := s.borrow(ctx); err != nil {
+		return State{}, err
+	}
+	defer s.give()
+	b := s.bash
+	if !b.saved.have || b.saved.commands != b.commands {
+		if err := b.renewFiles(); err != nil {
+			return State{}, err
+		}
+		if err := b.saveNow(ctx, b.back); err != nil {
+			return State{}, err
+		}
+	}
+	state := b.saved.state
+	return State{&state}, nil
+}
+
+// Restore brings the shell to an earlier state, or to that of another shell: a new bash
+// takes over with it. It waits for the command that runs; ctx bounds that and the start.
+// What commands have left running in the background runs on, but is no job of the new
+// bash: the Restart says what is lost so. After an error the next command tries again.
+func (s *PersistentShell) Restore(ctx context.Context, state State) (*command.Restart, error) {
+	if state.IsZero() {
+		return nil, errNoState
+	}
+	if err := s.take(ctx); err != nil {
+		return nil, err
+	}
+	defer s.give()
+	<-s.guarded
+	if b := s.bash; b != nil {
+		if !b.dead() {
+			b.giveUp("was ended")
+		}
+		b.saved.have, b.saved.commands = true, b.commands // What it changed since is not wanted.
+		s.bury("")
+	}
+	s.died.state, s.died.have, s.died.reset, s.died.asked = *state.saved, true, false, true
+	s.died.reason = "the shell was brought to another state"
+	restart, err := s.resurrect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.untold = nil
+	s.mu.Lock()
+	s.dir = s.bash.dir()
+	s.mu.Unlock()
+	return restart, nil
+}
+
+// Environ returns what the shell exports, as NAME=value: what a command that it runs now
+// would have. It waits for the command that runs; ctx bounds that.
+func (s *PersistentShell) Environ(ctx context.Context) ([]string, error) {
+	if err := s.borrow(ctx); err != nil {
+		return nil, err
+	}
+	defer s.give()
+	return s.bash.environ(ctx)
+}
+
+// Background returns the processes that commands have left running, in no order. It waits
+// for the command that runs; ctx bounds that. Linux only.
+func (s *PersistentShell) Background(ctx context.Context) ([]command.Process, error) {
+	if err := s.take(ctx); err != nil {
+		return nil, err
+	}
+	defer s.give()
+	var running []command.Process
+	for _, id := range s.orphans { // Of bashes that were replaced.
+		if st, err := proc.Read(id.PID); err == nil && st.ID() == id && !st.Zombie() {
+			running = append(running, command.Process{PID: id.PID, Start: id.Start, Command: proc.Command(id.PID)})
+		}
+	}
+	if s.bash.dead() {
+		return running, nil // What it has left is found when it is replaced.
+	}
+	return append(running, s.bash.jobs()...), nil
+}
+
+// borrow takes the turn for something that is no command, and sees to it that there is a
+// bash.
+func (s *PersistentShell) borrow(ctx context.Context) error {
+	if err := s.take(ctx); err != nil {
+		return err
+	}
+	<-s.guarded
+	restart, err := s.ensure(ctx)
+	s.untold = follows(s.untold, restart)
+	if err == nil && ctx.Err() != nil {
+		err = limits.NotBegun(ctx)
+	}
+	if err != nil {
+		s.give()
+	}
+	return err
+}
