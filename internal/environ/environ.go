@@ -153,3 +153,16 @@ func lastWins(env []string) []string {
 	slices.Reverse(kept)
 	return kept
 }
+
+// OnTerminal returns an environment as a program on a terminal of its own gets it: without
+// what Default has against pagers and editors, and what describes another terminal.
+func OnTerminal(env []string) []string {
+	var kept []string
+	for _, entry := range env {
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.Contains(quiet, entry) && !describesTerminal(name) {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}

@@ -1,5 +1,4 @@
-// Package runes finds where a piece of text may be cut without splitting a UTF-8
-// sequence.
+// Package runes cuts text without splitting a UTF-8 sequence.
 package runes
 
 import "unicode/utf8"

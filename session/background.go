@@ -1,0 +1,176 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/terminal"
+	"github.com/limpet-sh/limpet/transport"
+)
+
+// StartJob starts a job in the session's directory, with what its shell exports, under its
+// policy. Of the spec, Dir is taken from there if it is relative, and Env is added; its
+// Session is set, and so is its Transport under a policy. It waits for the
+// command that runs, for what that exports; ctx bounds that and the start, and not the
+// job. The job ends with the session. Get it from [Registry.Jobs].
+func (s *Session) StartJob(ctx context.Context, spec jobs.Spec) (jobs.Job, error) {
+	r, err := s.r.Jobs()
+	if err != nil {
+		return jobs.Job{}, err
+	}
+	where, done, err := s.surroundings(ctx, spec.Dir, func(env []string) []string { return env })
+	if err != nil {
+		return jobs.Job{}, err
+	}
+	defer done()
+	spec.Session, spec.Dir, spec.Env = s.name, where.dir, append(where.env, spec.Env...)
+	if where.transport != nil {
+		spec.Transport = where.transport
+	}
+	return r.Start(ctx, spec)
+}
+
+// StartTerminal starts a program on a terminal of its own, as StartJob does a job. There
+// pagers and editors are welcome: what a shell has against them by default is left out, and
+// TERM is xterm-256color. Get it from [Registry.Terminals].
+func (s *Session) StartTerminal(ctx context.Context, spec terminal.Spec) (*terminal.Terminal, error) {
+	r, err := s.r.Terminals()
+	if err != nil {
+		return nil, err
+	}
+	where, done, err := s.surroundings(ctx, spec.Dir, environ.OnTerminal)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	spec.Session, spec.Dir, spec.Env = s.name, where.dir, append(where.env, spec.Env...)
+	if where.transport != nil {
+		spec.Transport = where.transport
+	}
+	return r.Start(ctx, spec)
+}
+
+// surroundings is what a program finds that is started in a session.
+type surroundings struct {
+	dir       string
+	env       []string
+	transport transport.Transport
+}
+
+// surroundings asks the shell, and makes an environment of what it exports. Call done when
+// the program is started.
+func (s *Session) surroundings(ctx context.Context, dir string, of func(env []string) []string) (where surroundings, done func(), err error) {
+	sh, done, err := s.use(ctx)
+	if err != nil {
+		return where, nil, err
+	}
+	if where.env, err = sh.Environ(ctx); err != nil {
+		done()
+		return where, nil, err
+	}
+	where.env = slices.DeleteFunc(of(where.env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return environ.Mark(name)
+	})
+	where.dir = sh.Dir()
+	if filepath.IsAbs(dir) {
+		where.dir = dir
+	} else if dir != "" {
+		where.dir = filepath.Join(where.dir, dir)
+	}
+	if s.policy == nil {
+		return where, done, nil
+	}
+	// A sandbox has nothing of its caller's but what its policy says.
+	policy := *s.policy
+	policy.Env.Set = make(map[string]string, len(where.env))
+	for _, entry := range where.env {
+		if name, value, ok := strings.Cut(entry, "="); ok && identifier(name) {
+			policy.Env.Set[name] = value
+		}
+	}
+	if where.transport, err = s.sandboxed(policy); err != nil {
+		done()
+		return where, nil, err
+	}
+	return where, done, nil
+}
+
+// identifier reports whether bash takes the name for a variable's. Exported functions have
+// others.
+func identifier(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) && (name[0] < '0' || name[0] > '9')
+}
+
+// HandOver moves the command that runs now to the background, as a job, and returns
+// without waiting for it: its Do returns a [*BackgroundError]. The error is
+// shell.ErrNothingRuns if there is none.
+func (s *Session) HandOver() error {
+	s.mu.Lock()
+	sh := s.sh
+	s.mu.Unlock()
+	if sh == nil {
+		return shell.ErrNothingRuns
+	}
+	return sh.HandOver()
+}
+
+// adopt makes a job of a command that was handed over. The error is what there is to
+// tell, with what else is in err.
+func (s *Session) adopt(ctx context.Context, handed *shell.HandedOverError, err error) error {
+	r, failed := s.r.Jobs()
+	var job jobs.Job
+	if failed == nil {
+		// The caller may be gone: the command runs all the same.
+		job, failed = r.Adopt(context.WithoutCancel(ctx), handed.Command, jobs.Spec{Session: s.name, Notify: true})
+	}
+	if failed != nil {
+		return errors.Join(failed, handed.Command.Close(), handed.Cause)
+	}
+	background := &BackgroundError{Cause: handed.Cause, Job: job}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		rest := slices.DeleteFunc(slices.Clone(joined.Unwrap()), func(e error) bool { return e == error(handed) })
+		if len(rest) > 0 {
+			return errors.Join(append([]error{background}, rest...)...)
+		}
+	}
+	return background
+}
+
+// active is how many jobs and terminals of the session run.
+func (s *Session) active() (running, terminals int) {
+	registry, _ := s.r.opened()
+	if registry != nil {
+		running, _ = registry.Active(jobs.Filter{Session: s.name}) // Unknown is none: who closes a session asks again.
+	}
+	return running, len(s.terminals())
+}
+
+// terminals are those of the session that run, or have left something running.
+func (s *Session) terminals() (list []*terminal.Terminal) {
+	_, registry := s.r.opened()
+	if registry == nil {
+		return nil
+	}
+	infos, err := registry.List()
+	if err != nil {
+		return nil
+	}
+	for _, info := range infos {
+		if info.Session != s.name || info.Owner != registry.Owner() || info.State.Ended() {
+			continue
+		}
+		if t, err := registry.Get(info.ID); err == nil {
+			list = append(list, t)
+		}
+	}
+	return list
+}

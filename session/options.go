@@ -1,0 +1,95 @@
+package session
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/sandbox"
+	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/terminal"
+)
+
+// The defaults of [Options].
+const (
+	DefaultMaxSessions    = 32
+	DefaultMaxCheckpoints = 16
+)
+
+// Options say how sessions are made. The zero value of each field, and a nil *Options, are
+// good defaults. New copies them. Negative numbers and times are taken for 0.
+type Options struct {
+	// Shell is how the shells of sessions are made; nil is fine. Its State is not used,
+	// and its Transport only without a Policy. Its Bash, Env, RuntimeDir, Transport, Ladder and
+	// Interrupts are those of jobs and terminals, too.
+	Shell *shell.Options
+
+	// Policy is what all of a session is under that says nothing else: its shell, its jobs
+	// and its terminals, each in a sandbox of its own. Nil means none.
+	Policy *sandbox.Policy
+
+	// StateDir is where jobs and terminals are kept, in the directories "jobs" and
+	// "terminals", for this program and for others. One program at a time can have it.
+	// Empty means a directory that goes with the registry.
+	StateDir string
+
+	// Jobs and Terminals are limits of theirs; nil is fine. What the Shell says about
+	// where things run wins.
+	Jobs      *jobs.Options
+	Terminals *terminal.Options
+
+	// MaxSessions is how many there may be. 0 means 32.
+	MaxSessions int
+
+	// MaxCheckpoints is how many a session may have. 0 means 16.
+	MaxCheckpoints int
+
+	// IdleTimeout closes a session that was not used for so long, in which no job,
+	// no terminal and no background process of its shell runs. 0 means never.
+	IdleTimeout time.Duration
+
+	// Logger takes what an operator may want to know. Nil means silence.
+	Logger *slog.Logger
+}
+
+// Spec says what is particular to a session. The zero value of each field, and a nil *Spec,
+// mean what the Options say.
+type Spec struct {
+	// Dir is where its shell starts.
+	Dir string
+
+	// Policy is the session's own.
+	Policy *sandbox.Policy
+}
+
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.Shell == nil {
+		opts.Shell = &shell.Options{}
+	}
+	own := *opts.Shell
+	opts.Shell = &own
+	if opts.Jobs == nil {
+		opts.Jobs = &jobs.Options{}
+	}
+	if opts.Terminals == nil {
+		opts.Terminals = &terminal.Options{}
+	}
+	if opts.MaxSessions <= 0 {
+		opts.MaxSessions = DefaultMaxSessions
+	}
+	if opts.MaxCheckpoints <= 0 {
+		opts.MaxCheckpoints = DefaultMaxCheckpoints
+	}
+	opts.IdleTimeout = max(opts.IdleTimeout, 0)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Shell.Logger == nil {
+		opts.Shell.Logger = opts.Logger
+	}
+	return opts
+}

@@ -1,0 +1,264 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/rundir"
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/sandbox"
+	"github.com/limpet-sh/limpet/terminal"
+)
+
+// Registry has the sessions of a program. Its methods are safe for concurrent use. Close
+// it: it holds bashes, jobs and terminals. If the program is killed instead, guard
+// processes end them.
+type Registry struct {
+	opts Options
+
+	mu       sync.Mutex
+	sessions map[string]*Session
+	lapsed   map[string]string // sessions that were closed for being idle, and what to tell
+	closed   bool
+	reaper   *reaper
+
+	// What sessions share, opened when it is first needed.
+	opening   sync.Mutex // before mu
+	program   *rundir.Program
+	dir       string
+	jobs      *jobs.Registry
+	terminals *terminal.Registry
+	notices   notices
+
+	closeOne sync.Once
+	over     chan struct{} // closed when Close is through
+	err      error         // of Close
+}
+
+// New returns a registry without sessions. It starts nothing, and makes no files. A nil
+// opts is fine. The error is that of [sandbox.New]: a policy that cannot be right is found
+// here.
+func New(opts *Options) (*Registry, error) {
+	o := opts.withDefaults()
+	if o.Policy != nil {
+		if _, err := sandbox.New(*o.Policy); err != nil {
+			return nil, err
+		}
+	}
+	r := &Registry{opts: o, sessions: make(map[string]*Session), lapsed: make(map[string]string), over: make(chan struct{})}
+	r.reaper = newReaper(r, o.IdleTimeout)
+	return r, nil
+}
+
+// names are those that can stand in a URI, on a command line and in a file's name.
+var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// Open returns the session of that name, and makes it if there is none. It starts
+// nothing: the session's first use does. A Spec is for a session that is made; a nil one
+// is fine. It waits for one of that name that is being closed; ctx bounds that. Errors are
+// ErrName, ErrTooMany, ErrClosed, and those of [sandbox.New].
+func (r *Registry) Open(ctx context.Context, name string, spec *Spec) (*Session, error) {
+	for {
+		s, err := r.find(name, spec)
+		if err != nil {
+			return nil, &Error{Op: "open", Session: name, Err: err, Remedy: r.remedy(err)}
+		}
+		if s.keep() {
+			return s, nil
+		}
+		select {
+		case <-s.over:
+		case <-ctx.Done():
+			return nil, &Error{Op: "open", Session: name, Err: fmt.Errorf("it is being closed: %w", context.Cause(ctx))}
+		}
+	}
+}
+
+// find returns the session of that name, or makes it.
+func (r *Registry) find(name string, spec *Spec) (*Session, error) {
+	if !names.MatchString(name) {
+		return nil, ErrName
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.sessions[name]; s != nil {
+		return s, nil
+	}
+	return r.make(name, spec)
+}
+
+// make makes a session. The caller holds mu.
+func (r *Registry) make(name string, spec *Spec) (*Session, error) {
+	if r.closed {
+		return nil, ErrClosed
+	}
+	if len(r.sessions) >= r.opts.MaxSessions {
+		return nil, fmt.Errorf("%w: %d", ErrTooMany, r.opts.MaxSessions)
+	}
+	s, err := newSession(r, name, spec)
+	if err != nil {
+		return nil, err
+	}
+	if told, ok := r.lapsed[name]; ok {
+		delete(r.lapsed, name)
+		r.notices.add(name, told)
+	}
+	r.sessions[name] = s
+	r.reaper.soon()
+	return s, nil
+}
+
+func (r *Registry) remedy(err error) string {
+	if !errors.Is(err, ErrTooMany) {
+		return ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return "close one: there are " + strings.Join(slices.Sorted(maps.Keys(r.sessions)), ", ")
+}
+
+// Get returns the session of that name. The error is ErrNotFound if there is none.
+func (r *Registry) Get(name string) (*Session, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.sessions[name]
+	if s == nil {
+		remedy := "there are no sessions"
+		if len(r.sessions) > 0 {
+			remedy = "there are " + strings.Join(slices.Sorted(maps.Keys(r.sessions)), ", ")
+		}
+		return nil, &Error{Op: "get", Session: name, Err: ErrNotFound, Remedy: remedy}
+	}
+	return s, nil
+}
+
+// List returns what is known of the sessions, by name. It waits for none of them.
+func (r *Registry) List() []Info {
+	r.mu.Lock()
+	all := slices.Collect(maps.Values(r.sessions))
+	r.mu.Unlock()
+	infos := make([]Info, len(all))
+	for i, s := range all {
+		infos[i] = s.Info()
+	}
+	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
+	return infos
+}
+
+// Jobs returns the registry of the jobs of all sessions, which it opens if it is the first
+// to ask. Each has the name of its session. It is closed by Close. What is started there
+// directly is in no session, and under no policy.
+func (r *Registry) Jobs() (*jobs.Registry, error) {
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	if r.jobs != nil {
+		return r.jobs, nil
+	}
+	dir, err := r.place("jobs")
+	if err != nil {
+		return nil, err
+	}
+	opts := *r.opts.Jobs
+	opts.Bash, opts.Transport, opts.Ladder, opts.Interrupts = r.opts.Shell.Bash, r.opts.Shell.Transport, r.opts.Shell.Ladder, r.opts.Shell.Interrupts
+	opts.Env = []string{} // A job has that of its session.
+	opts.Logger = cmp.Or(opts.Logger, r.opts.Logger)
+	if r.jobs, err = jobs.Open(dir, &opts); err != nil {
+		r.jobs = nil
+		return nil, err
+	}
+	return r.jobs, nil
+}
+
+// Terminals returns the registry of the terminals of all sessions, as Jobs does.
+func (r *Registry) Terminals() (*terminal.Registry, error) {
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	if r.terminals != nil {
+		return r.terminals, nil
+	}
+	dir, err := r.place("terminals")
+	if err != nil {
+		return nil, err
+	}
+	opts := *r.opts.Terminals
+	opts.Transport, opts.Interrupts = r.opts.Shell.Transport, r.opts.Shell.Interrupts
+	opts.Env = []string{} // As above.
+	opts.Logger = cmp.Or(opts.Logger, r.opts.Logger)
+	if r.terminals, err = terminal.Open(dir, &opts); err != nil {
+		r.terminals = nil
+		return nil, err
+	}
+	r.terminals.Observe(r.programEnded) // Until it is closed.
+	return r.terminals, nil
+}
+
+// place is the directory for what sessions share. The caller holds opening.
+func (r *Registry) place(name string) (string, error) {
+	r.mu.Lock()
+	closed := r.closed
+	r.mu.Unlock()
+	if closed {
+		return "", &Error{Op: "open the " + name, Err: ErrClosed}
+	}
+	if r.opts.StateDir != "" {
+		dir, err := filepath.Abs(r.opts.StateDir)
+		return filepath.Join(dir, name), err
+	}
+	if r.program == nil {
+		program, err := rundir.Acquire(r.opts.Shell.RuntimeDir, rand.Text(), false)
+		if err != nil {
+			return "", &Error{Op: "open the " + name, Err: err}
+		}
+		r.program, r.dir = program, filepath.Join(program.Path, rand.Text())
+	}
+	return filepath.Join(r.dir, name), os.MkdirAll(r.dir, 0o700)
+}
+
+// opened are the registries as far as they are open; nil otherwise.
+func (r *Registry) opened() (*jobs.Registry, *terminal.Registry) {
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	return r.jobs, r.terminals
+}
+
+// Info is what is known of a session at one moment. It is a value.
+type Info struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	Dir   string `json:"dir"` // of its shell; empty if that is new
+
+	// Running is the script that runs now; of several the first that came.
+	Running string `json:"running,omitempty"`
+
+	Created  time.Time `json:"created"`
+	LastUsed time.Time `json:"last_used"`
+	Commands int       `json:"commands"` // that were run
+
+	// Jobs and Terminals are how many of them run.
+	Jobs      int `json:"jobs"`
+	Terminals int `json:"terminals"`
+
+	Checkpoints []string `json:"checkpoints,omitempty"`
+	Policy      string   `json:"policy,omitempty"` // its name
+}
+
+// State says whether a session is in use.
+type State string
+
+// The states.
+const (
+	Unused State = "new" // its shell was not started yet
+	Idle   State = "idle"
+	Busy   State = "busy" // a command runs, or several wait for their turn
+)
