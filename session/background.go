@@ -33,7 +33,11 @@ func (s *Session) StartJob(ctx context.Context, spec jobs.Spec) (jobs.Job, error
 	if where.transport != nil {
 		spec.Transport = where.transport
 	}
-	return r.Start(ctx, spec)
+	job, err := r.Start(ctx, spec)
+	if err == nil && len(spec.Watch) > 0 && !spec.Notify {
+		s.r.watch(job.ID)
+	}
+	return job, err
 }
 
 // StartTerminal starts a program on a terminal of its own, as StartJob does a job. There

@@ -168,3 +168,19 @@ func TestNoticesAreBounded(t *testing.T) {
 	require.Len(t, told, 51)
 	assert.Equal(t, "20 more notices were dropped", told[50])
 }
+
+func TestOfAWatchedJobMatchesAndTheEndAreTold(t *testing.T) {
+	r := registry(t, nil)
+	s := open(t, r, "s")
+	job, err := s.StartJob(testenv.Context(t), jobs.Spec{Command: "echo ERROR 1; until [[ -e go ]]; do sleep 0.01; done; exit 3", Watch: []string{"ERROR"}})
+	require.NoError(t, err)
+	var told []string
+	testenv.Await(t, "the match", func() bool { told = append(told, s.Notices()...); return len(told) > 0 })
+	assert.Contains(t, told[0], "matches \"ERROR\": ERROR 1")
+	run(t, s, ": >go")
+	testenv.Await(t, "the end", func() bool { told = append(told, s.Notices()...); return len(told) > 1 })
+	require.Len(t, told, 2)
+	assert.Contains(t, told[1], job.ID)
+	assert.Contains(t, told[1], "exit 3")
+	assert.Empty(t, s.Notices())
+}

@@ -114,6 +114,9 @@ func (r *Registry) release() error {
 	if r.jobs != nil {
 		err = r.jobs.Close()
 	}
+	if r.attach != nil {
+		err = errors.Join(err, r.attach.Close())
+	}
 	if r.terminals != nil {
 		err = errors.Join(err, r.terminals.Close())
 	}

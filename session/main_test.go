@@ -13,7 +13,10 @@ import (
 	"github.com/limpet-sh/limpet/shell"
 )
 
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+func TestMain(m *testing.M) {
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // It cannot fail. Else a supervisor sleeps for a second when it exits.
+	os.Exit(testenv.Main(m))
+}
 
 // registry returns a registry that ends with the test, and leaves nothing behind.
 func registry(t *testing.T, opts *session.Options) *session.Registry {

@@ -15,7 +15,12 @@ import (
 type notices struct {
 	mu     sync.Mutex
 	queues map[string]*queue // by session
+	seen   []string          // ids of what callers know to have ended: it may be queued later; the last mostSeen
 }
+
+// mostSeen bounds what is remembered of ends that callers know. It takes no longer than
+// moments until they are queued.
+const mostSeen = 100
 
 // queue is what there is to tell of one session.
 type queue struct {
@@ -37,6 +42,9 @@ func (n *notices) add(session, text string) { n.put(session, notice{text: text})
 func (n *notices) put(session string, one notice) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if one.about != "" && slices.Contains(n.seen, one.about) {
+		return
+	}
 	if n.queues == nil {
 		n.queues = make(map[string]*queue)
 	}
@@ -65,6 +73,7 @@ func (n *notices) take(session string) (texts []string) {
 	delete(n.queues, session)
 	for _, one := range q.list {
 		texts = append(texts, one.text)
+		n.know(one.about)
 	}
 	if q.dropped > 0 {
 		texts = append(texts, fmt.Sprintf("%d more notices were dropped", q.dropped))
@@ -76,8 +85,17 @@ func (n *notices) take(session string) (texts []string) {
 func (n *notices) drop(about string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.know(about)
 	for _, q := range n.queues {
 		q.list = slices.DeleteFunc(q.list, func(one notice) bool { return one.about == about })
+	}
+}
+
+// know remembers that an end is known. The caller holds mu.
+func (n *notices) know(about string) {
+	if about != "" && !slices.Contains(n.seen, about) {
+		n.seen = append(n.seen, about)
+		n.seen = n.seen[max(0, len(n.seen)-mostSeen):]
 	}
 }
 
@@ -90,8 +108,8 @@ func (s *Session) Notices() []string {
 	return s.r.notices.take(s.name)
 }
 
-// Seen takes back the notice that tells the end of a job or a terminal, by its ID: the
-// caller has seen it.
+// Seen takes back the notice that tells the end of a job or a terminal, by its ID, also one
+// that is still to come: the caller has seen it.
 func (r *Registry) Seen(id string) {
 	r.gather()
 	r.notices.drop(id)
@@ -103,6 +121,7 @@ func (r *Registry) gather() {
 	if registry == nil {
 		return
 	}
+	defer r.watchedEnds(registry) // Behind what they have printed.
 	for _, event := range registry.Drain() {
 		if event.Job != nil {
 			r.notices.put(event.Job.Session, toldOf(event))
@@ -112,6 +131,30 @@ func (r *Registry) gather() {
 			r.notices.put(info, toldOf(event))
 		}
 	}
+}
+
+// watch has the end of a job told that is watched: its registry tells what matches, or the
+// end.
+func (r *Registry) watch(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watched = append(r.watched, id)
+}
+
+// watchedEnds queues the ends of jobs that were watched.
+func (r *Registry) watchedEnds(registry *jobs.Registry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watched = slices.DeleteFunc(r.watched, func(id string) bool {
+		job, err := registry.Get(id)
+		if err == nil && !job.State.Finished() {
+			return false
+		}
+		if err == nil {
+			r.notices.put(job.Session, toldOf(jobs.Event{Kind: jobs.Completed, Job: &job}))
+		}
+		return true
+	})
 }
 
 // toldOf says an event in a sentence.
@@ -149,8 +192,8 @@ func ending(job jobs.Job) string {
 
 // programEnded queues that the program of a terminal has ended by itself.
 func (r *Registry) programEnded(c terminal.Change) {
-	if c.Info.Session == "" || !c.To.Ended() || c.To == terminal.Cancelled {
-		return
+	if c.Info.Session == "" || !c.To.Ended() || c.To == terminal.Cancelled || c.From == terminal.Starting {
+		return // One that never ran is told by who started it.
 	}
 	what := c.Info.Line
 	if what == "" {

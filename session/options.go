@@ -29,8 +29,9 @@ type Options struct {
 	Policy *sandbox.Policy
 
 	// StateDir is where jobs and terminals are kept, in the directories "jobs" and
-	// "terminals", for this program and for others. One program at a time can have it.
-	// Empty means a directory that goes with the registry.
+	// "terminals", where other programs of the user can look at them, and attach to the
+	// terminals. One program at a time can have it. Empty means a directory that goes with
+	// the registry, and that others do not find.
 	StateDir string
 
 	// Jobs and Terminals are limits of theirs; nil is fine. What the Shell says about

@@ -19,6 +19,7 @@ import (
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/terminal"
+	"github.com/limpet-sh/limpet/terminal/remote"
 )
 
 // Registry has the sessions of a program. Its methods are safe for concurrent use. Close
@@ -30,6 +31,7 @@ type Registry struct {
 	mu       sync.Mutex
 	sessions map[string]*Session
 	lapsed   map[string]string // sessions that were closed for being idle, and what to tell
+	watched  []string          // jobs that are watched, and whose end is to be told
 	closed   bool
 	reaper   *reaper
 
@@ -39,6 +41,7 @@ type Registry struct {
 	dir       string
 	jobs      *jobs.Registry
 	terminals *terminal.Registry
+	attach    *remote.Server // nil if other programs cannot reach the terminals
 	notices   notices
 
 	closeOne sync.Once
@@ -200,6 +203,11 @@ func (r *Registry) Terminals() (*terminal.Registry, error) {
 		return nil, err
 	}
 	r.terminals.Observe(r.programEnded) // Until it is closed.
+	if r.opts.StateDir != "" {
+		if r.attach, err = remote.Serve(r.terminals); err != nil {
+			r.opts.Logger.Warn("limpet: nobody else can attach to the terminals", "err", err)
+		}
+	}
 	return r.terminals, nil
 }
 
