@@ -1,0 +1,22 @@
+// Package mcpserver offers sessions to agents, by the Model Context Protocol: to run
+// commands in them, to read more of what those printed, to look after background jobs and
+// to type on terminals. Any host that speaks the protocol can use it, over stdio or HTTP.
+//
+//	sessions, err := session.New(nil)
+//	...
+//	server, err := mcpserver.New(sessions, nil)
+//	...
+//	err = server.ServeStdio(ctx, os.Stdin, os.Stdout)
+//
+// What a tool returns is meant for a model: bounded, without escape sequences, and with
+// words on what was left out and how to get it. Exit codes, timeouts and stops are
+// results. Only arguments that cannot be meant are errors of the protocol; what else goes
+// wrong is a result that says so, with the remedy (specification 2026-07-28, "Error
+// Handling" of tools).
+//
+// The way of a call, which is that of the files here: tool.go checks the arguments by
+// schema.go and calls the tool; run.go is the one that runs commands, with progress.go while
+// it takes and show.go for what it printed; output.go reads more of it. jobs*.go and
+// terminals*.go are the tools of those, resources.go lets clients follow them. stdio.go and
+// http.go are the ways in. docs/mcp.md has what users want to know.
+package mcpserver

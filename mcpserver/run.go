@@ -1,0 +1,388 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/transport"
+)
+
+// runIn is what run_command is asked.
+type runIn struct {
+	Command        string   `json:"command" jsonschema:"What bash runs: one line or many, as in a script."`
+	Session        string   `json:"session,omitempty" jsonschema:"The session to run it in; it is made if there is none of that name. Default: default."`
+	TimeoutSeconds float64  `json:"timeout_seconds,omitempty" jsonschema:"Stop it after so many seconds (see on_timeout). For a background job: default none." min:"0.001"`
+	IdleTimeout    float64  `json:"idle_timeout_seconds,omitempty" jsonschema:"Stop it when it has printed nothing for so many seconds. Default: none." min:"0.001"`
+	Stdin          *string  `json:"stdin,omitempty" jsonschema:"Text that it reads on standard input, which is empty otherwise. It then runs in a bash of its own: what it changes (cd, variables) is not kept."`
+	Dir            string   `json:"dir,omitempty" jsonschema:"Run it in this directory, for this command alone; relative to the session's. To stay there, use cd."`
+	MergeStderr    bool     `json:"merge_stderr,omitempty" jsonschema:"Send stderr to stdout, in the order in which it was written."`
+	MaxOutput      int      `json:"max_output_bytes,omitempty" jsonschema:"How much output to return; of more, the beginning and the end. Default: 16384." min:"256" max:"262144"`
+	Raw            bool     `json:"raw,omitempty" jsonschema:"Keep escape sequences and carriage returns."`
+	Background     bool     `json:"background,omitempty" jsonschema:"Start it as a background job and return at once: for servers, watchers and long builds. It has the session's directory and exported variables, but not its functions, and changes nothing there. See job_poll, job_wait."`
+	OnTimeout      string   `json:"on_timeout,omitempty" jsonschema:"What a timeout does: stop the command, or move it to the background, where it runs on as a job. The default is in the description." enum:"stop,background"`
+	Watch          []string `json:"watch,omitempty" jsonschema:"With background: regular expressions (RE2); a line that matches is told with the next answer of the session."`
+	KeepStdinOpen  bool     `json:"keep_stdin_open,omitempty" jsonschema:"With background: let job_write, job_submit and job_close reach its standard input."`
+}
+
+// runOut is what run_command returns.
+type runOut struct {
+	ResultID  string `json:"result_id,omitempty" jsonschema:"For read_output."`
+	Session   string `json:"session"`
+	Status    string `json:"status" jsonschema:"exited; stopped (see stopped_by); background (see job); died: its bash was killed, and it is not known how the command ended." enum:"exited,stopped,background,died"`
+	ExitCode  *int   `json:"exit_code,omitempty" jsonschema:"As bash has it: 128+n for signal n; 124 after a timeout, 130 when it was interrupted."`
+	Signal    string `json:"signal,omitempty"`
+	StoppedBy string `json:"stopped_by,omitempty" enum:"timeout,idle_timeout,cancelled,interrupted,closed"`
+
+	Stdout        string `json:"stdout"`
+	Stderr        string `json:"stderr"`
+	StdoutBytes   int64  `json:"stdout_bytes" jsonschema:"How much it printed in all."`
+	StderrBytes   int64  `json:"stderr_bytes"`
+	StdoutOmitted int64  `json:"stdout_omitted,omitempty" jsonschema:"How much of that is not in stdout."`
+	StderrOmitted int64  `json:"stderr_omitted,omitempty"`
+	Binary        bool   `json:"binary,omitempty" jsonschema:"It printed something that is no text."`
+
+	Dir            string      `json:"dir" jsonschema:"The session's directory afterwards."`
+	ElapsedSeconds float64     `json:"elapsed_seconds"`
+	Job            *jobOut     `json:"job,omitempty"`
+	Leftover       []process   `json:"leftover,omitempty" jsonschema:"Processes that it left running."`
+	Restart        *restartOut `json:"restart,omitempty" jsonschema:"The session's bash ended, and was replaced."`
+	Hint           string      `json:"hint,omitempty"`
+	Notices        []string    `json:"notices,omitempty" jsonschema:"What else has happened in the session: jobs that ended, for one."`
+}
+
+type process struct {
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
+}
+
+type restartOut struct {
+	Reason   string   `json:"reason"`
+	Restored []string `json:"restored,omitempty"`
+	Lost     []string `json:"lost,omitempty"`
+}
+
+func (s *Server) addShell() {
+	add(s, tool[runIn, runOut]{
+		name: "run_command", title: "Run a command", effect: runs, call: runCommand,
+		description: fmt.Sprintf("Run a bash command in a session and wait for it. The session keeps its directory, variables, functions and options from call to call. "+
+			"It costs some milliseconds beside the command itself. Standard input is empty, and there is no terminal: use the terminal tools for what wants one. "+
+			"%s unless timeout_seconds and on_timeout say otherwise (at most %v); for longer, background. A stopped command returns what it printed, and the session goes on. "+
+			"Output is plain text, and cut in the middle when it is long: read_output has the rest.", s.atTimeout(), s.opts.MaxTimeout),
+	})
+	add(s, tool[readIn, readOut]{
+		name: "read_output", title: "Read more of a command's output", effect: looks, call: readOutput,
+		description: "Read more of what an earlier run_command printed, by its result_id: a range of bytes, the last lines, or the lines that match a pattern. " +
+			"It is cheap, and runs nothing. The last 64 results are kept, of a long output its beginning and end.",
+	})
+	add(s, tool[interruptIn, interruptOut]{
+		name: "interrupt", title: "Interrupt a session", effect: destroys, call: interruptSession,
+		description: "Stop the command that runs in a session now, as Ctrl-C does; its run_command returns what there was. The session and its state stay. " +
+			"Background jobs and terminals are not touched.",
+	})
+}
+
+// atTimeout says what becomes of a command that takes long.
+func (s *Server) atTimeout() string {
+	if s.opts.OnTimeout == onTimeoutBackground {
+		return fmt.Sprintf("After %v it is moved to the background, where it runs on as a job,", s.opts.Timeout)
+	}
+	return fmt.Sprintf("It is stopped after %v", s.opts.Timeout)
+}
+
+const defaultSession = "default"
+
+// runCommand runs a command, or starts it in the background.
+func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
+	none := func(err error) (runOut, error) { return runOut{}, err }
+	if err := c.server.checkRun(&in); err != nil {
+		return none(err)
+	}
+	sess, err := c.server.sessions.Open(ctx, in.Session, nil)
+	if err != nil {
+		return none(refused(err))
+	}
+	if in.Background {
+		return startBackground(ctx, c, sess, in)
+	}
+	last := &lastLine{}
+	stop := c.progress(ctx, func() string {
+		if before := sess.Info().Running; before != "" && before != in.Command {
+			return "waits for its turn behind: " + brief(before)
+		}
+		return last.String()
+	})
+	res, err := sess.Do(ctx, in.request(last))
+	stop()
+	out, err := c.server.ran(in, res, err)
+	if err != nil {
+		return none(err)
+	}
+	if out.StoppedBy == "cancelled" {
+		sess.Notify(fmt.Sprintf("a call was cancelled, and its command stopped (%s): result %s has what it printed", brief(in.Command), out.ResultID))
+		return out, nil // Nobody may read it.
+	}
+	out.Notices = c.server.notices(sess)
+	return out, nil
+}
+
+// checkRun fills in what was left out, and refuses what cannot be meant.
+func (s *Server) checkRun(in *runIn) error {
+	if in.Session == "" {
+		in.Session = defaultSession
+	}
+	if in.MaxOutput == 0 {
+		in.MaxOutput = s.opts.AnswerLimit
+	}
+	if in.TimeoutSeconds == 0 && !in.Background {
+		in.TimeoutSeconds = s.opts.Timeout.Seconds()
+	}
+	if in.OnTimeout == "" && !in.Background && in.Stdin == nil {
+		in.OnTimeout = s.opts.OnTimeout
+	}
+	if in.IdleTimeout == 0 && !in.Background {
+		in.IdleTimeout = s.opts.IdleTimeout.Seconds()
+	}
+	switch most := s.opts.MaxTimeout; {
+	case in.TimeoutSeconds > most.Seconds() && !in.Background:
+		return badArgument(`"timeout_seconds" is %v, and can be %v at most: for longer, use background: true`, in.TimeoutSeconds, most.Seconds())
+	case in.TimeoutSeconds > maxSeconds || in.IdleTimeout > maxSeconds:
+		return badArgument("a time of more than %d seconds is too long", int(maxSeconds))
+	case in.Background && (in.IdleTimeout != 0 || in.OnTimeout != "" || in.MergeStderr):
+		return badArgument(`"idle_timeout_seconds", "on_timeout" and "merge_stderr" mean nothing with background: a job's streams are one, and job_wait waits for silence`)
+	case !in.Background && (len(in.Watch) > 0 || in.KeepStdinOpen):
+		return badArgument(`"watch" and "keep_stdin_open" go with background: true`)
+	case in.Stdin != nil && in.OnTimeout == onTimeoutBackground:
+		return badArgument(`a command with "stdin" cannot be moved to the background: start it with background: true and keep_stdin_open, or leave on_timeout out`)
+	}
+	for _, pattern := range in.Watch {
+		if err := matchable("watch", pattern); err != nil {
+			return err
+		}
+	}
+	if err := (command.Request{Script: in.Command}).Validate(); err != nil {
+		return badArgument(`"command": %v`, err)
+	}
+	return nil
+}
+
+// What a timeout can do.
+const (
+	onTimeoutStop       = "stop"
+	onTimeoutBackground = "background"
+)
+
+// maxSeconds is the longest time that can be named: some 30 years.
+const maxSeconds = 1e9
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// matchable refuses a pattern that cannot be compiled.
+func matchable(name, pattern string) error {
+	if _, err := regexp.Compile(pattern); err != nil {
+		return badArgument("%q: %v; it wants RE2, which has no lookaround and no backreferences", name, err)
+	}
+	return nil
+}
+
+func (in runIn) request(last *lastLine) command.Request {
+	req := command.Request{
+		Script: in.Command, Dir: in.Dir, MergeStderr: in.MergeStderr, Timeout: seconds(in.TimeoutSeconds), IdleTimeout: seconds(in.IdleTimeout),
+		HandOver: in.OnTimeout == onTimeoutBackground, Stdout: last, Stderr: last,
+	}
+	if in.Stdin != nil {
+		req.Stdin = strings.NewReader(*in.Stdin)
+	}
+	return req
+}
+
+// ran makes an answer of what came of a command. An error means that nothing ran.
+func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
+	out := runOut{Session: in.Session, Status: "exited", Dir: res.Dir, ElapsedSeconds: rounded(res.Elapsed), Hint: res.Denied}
+	background, handed := errors.AsType[*session.BackgroundError](err)
+	stopped, interrupted := errors.AsType[*shell.InterruptError](err)
+	_, died := errors.AsType[*shell.DeadError](err)
+	switch {
+	case handed:
+		out.Status, out.Job = "background", jobOf(background.Job)
+		out.Hint = "it runs on as a job: see job_poll, job_wait and job_kill; the session goes on as it was before this command"
+	case interrupted && !res.Started.IsZero():
+		out.Status, out.StoppedBy = "stopped", stoppedBy(stopped)
+		if out.StoppedBy != "closed" { // Then nothing of the session is left.
+			out.Hint = stopped.Outcome.String()
+		}
+	case died:
+		out.Status, out.Hint = "died", s.opts.Explain(err)
+	case err != nil && res.Elapsed == 0:
+		return out, refused(err)
+	case err != nil:
+		out.Hint = s.opts.Explain(err) // It ran, and something is missing of what it wrote.
+	}
+	if res.ExitCode != command.CodeUnknown {
+		out.ExitCode = &res.ExitCode
+	}
+	if res.Receipt.Signal != 0 {
+		out.Signal = transport.SignalName(res.Receipt.Signal)
+	}
+	for _, p := range res.Receipt.Leftover {
+		out.Leftover = append(out.Leftover, process{p.PID, p.Command})
+	}
+	if r := res.Restart; r != nil && !handed {
+		out.Restart = &restartOut{r.Reason, r.Restored, r.Lost}
+		if r.Err != nil {
+			out.Restart.Lost = append(out.Restart.Lost, "bash itself: "+r.Err.Error())
+		}
+	}
+	out.ResultID = s.results.add(in.Session, res)
+	s.showStreams(&out, in, res)
+	return out, nil
+}
+
+// showStreams puts what was printed into the answer. What stderr does not need is
+// stdout's, and the other way round.
+func (s *Server) showStreams(out *runOut, in runIn, res command.Result) {
+	limit := func(other command.Output) int {
+		return in.MaxOutput - int(min(other.Total, int64(in.MaxOutput/2)))
+	}
+	get := func(stream string) func(int64) string {
+		return func(offset int64) string {
+			return fmt.Sprintf("read_output with result_id %q, stream %q and offset %d", out.ResultID, stream, offset)
+		}
+	}
+	stdout, stderr := show(res.Stdout, limit(res.Stderr), in.Raw, get("stdout")), show(res.Stderr, limit(res.Stdout), in.Raw, get("stderr"))
+	out.Stdout, out.StdoutBytes, out.StdoutOmitted = stdout.text, res.Stdout.Total, stdout.omitted
+	out.Stderr, out.StderrBytes, out.StderrOmitted = stderr.text, res.Stderr.Total, stderr.omitted
+	out.Binary = stdout.binary || stderr.binary
+}
+
+func stoppedBy(e *shell.InterruptError) string {
+	switch {
+	case errors.Is(e, shell.ErrIdle):
+		return "idle_timeout"
+	case errors.Is(e, shell.ErrTimeout), errors.Is(e, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(e, shell.ErrClosed):
+		return "closed"
+	case errors.Is(e, shell.ErrInterrupted):
+		return "interrupted"
+	}
+	return "cancelled"
+}
+
+// startBackground starts a job.
+func startBackground(ctx context.Context, c *call, sess *session.Session, in runIn) (runOut, error) {
+	none := func(err error) (runOut, error) { return runOut{}, err }
+	job, err := sess.StartJob(ctx, jobs.Spec{
+		Command: in.Command, Dir: in.Dir, Stdin: in.KeepStdinOpen || in.Stdin != nil,
+		Watch: in.Watch, Notify: len(in.Watch) == 0, Timeout: seconds(in.TimeoutSeconds),
+	})
+	if err != nil {
+		return none(refused(err))
+	}
+	c.server.followed.changed()
+	out := runOut{Session: in.Session, Status: "background", Dir: job.Dir, Job: jobOf(job), Notices: c.server.notices(sess)}
+	if in.Stdin != nil {
+		if err := c.server.feed(job.ID, *in.Stdin, !in.KeepStdinOpen); err != nil {
+			out.Hint = "its standard input: " + c.server.opts.Explain(err)
+		}
+	}
+	return out, nil
+}
+
+// feed writes what a job reads, and ends that if nothing more comes.
+func (s *Server) feed(id, text string, end bool) error {
+	r, err := s.sessions.Jobs()
+	if err != nil {
+		return err
+	}
+	if _, err = r.Write(id, []byte(text)); err == nil && end {
+		err = r.CloseStdin(id)
+	}
+	return err
+}
+
+func rounded(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+
+// text is for a model: what was printed, and a line on how it ended.
+func (o runOut) text() string {
+	var text strings.Builder
+	put := func(title, body string) {
+		if body == "" {
+			return
+		}
+		if title != "" {
+			text.WriteString("[" + title + "]\n")
+		}
+		text.WriteString(strings.TrimSuffix(body, "\n") + "\n")
+	}
+	put("", o.Stdout)
+	put("stderr", o.Stderr)
+	text.WriteString("[" + o.verdict() + "]")
+	for _, more := range o.more() {
+		text.WriteString("\n[" + more + "]")
+	}
+	return text.String()
+}
+
+// verdict is how the command ended, in a line.
+func (o runOut) verdict() string {
+	var parts []string
+	switch o.Status {
+	case "background":
+		parts = append(parts, "runs in the background as job "+o.Job.Job)
+	case "stopped":
+		parts = append(parts, "stopped: "+strings.ReplaceAll(o.StoppedBy, "_", " "))
+	case "died":
+		parts = append(parts, "bash was killed: it is not known how the command ended")
+	}
+	if o.ExitCode != nil {
+		parts = append(parts, fmt.Sprintf("exit code %d", *o.ExitCode))
+	}
+	if o.Signal != "" {
+		parts = append(parts, o.Signal)
+	}
+	parts = append(parts, fmt.Sprintf("%.3g s", o.ElapsedSeconds), "in "+o.Dir)
+	if o.ResultID != "" {
+		parts = append(parts, "result "+o.ResultID)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// more is what else there is to tell.
+func (o runOut) more() (lines []string) {
+	if o.Binary {
+		lines = append(lines, "it printed something that is no text")
+	}
+	if o.Hint != "" {
+		lines = append(lines, o.Hint)
+	}
+	if len(o.Leftover) > 0 {
+		var names []string
+		for _, p := range o.Leftover {
+			names = append(names, fmt.Sprintf("%d %s", p.PID, brief(p.Command)))
+		}
+		lines = append(lines, "left running: "+strings.Join(names, "; "))
+	}
+	if o.Restart != nil {
+		lines = append(lines, o.Restart.String())
+	}
+	return append(lines, o.Notices...)
+}
+
+func (r restartOut) String() string {
+	text := r.Reason
+	if len(r.Restored) > 0 {
+		text += "; restored: " + strings.Join(r.Restored, ", ")
+	}
+	if len(r.Lost) > 0 {
+		text += "; lost: " + strings.Join(r.Lost, ", ")
+	}
+	return text
+}

@@ -1,0 +1,417 @@
+package mcpserver_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/mcpserver"
+	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+func TestCommandsKeepTheStateOfTheirSession(t *testing.T) {
+	h := connect(t, setup{})
+	h.run("a", "cd /tmp; x=1; f() { echo f; }")
+	out, text := h.call("run_command", object{"session": "a", "command": "echo $x $(f) $PWD"})
+	assert.Equal(t, "1 f /tmp\n", out["stdout"])
+	assert.Equal(t, "/tmp", out["dir"])
+	assert.Contains(t, text, "1 f /tmp\n[exit code 0, ")
+	assert.Equal(t, "none\n", h.run("b", "echo ${x-none}")["stdout"])
+	out, _ = h.call("run_command", object{"command": "echo default"})
+	assert.Equal(t, "default", out["session"])
+}
+
+func TestHowACommandEndedIsAResult(t *testing.T) {
+	h := connect(t, setup{})
+	for _, row := range []struct {
+		command string
+		with    object
+		want    object
+	}{
+		{"exit 3", nil, object{"status": "exited", "exit_code": 3.0}},
+		{"false", nil, object{"status": "exited", "exit_code": 1.0}},
+		{"'", nil, object{"status": "exited", "exit_code": 2.0}},
+		{"bash -c 'kill -TERM $$'", nil, object{"status": "exited", "exit_code": 143.0, "signal": "signal 15 (terminated)"}},
+		{"echo a; sleep 1000", object{"timeout_seconds": 0.2}, object{"status": "stopped", "stopped_by": "timeout", "exit_code": 124.0, "stdout": "a\n"}},
+		{"echo a; sleep 1000", object{"idle_timeout_seconds": 0.2}, object{"status": "stopped", "stopped_by": "idle_timeout", "exit_code": 124.0, "stdout": "a\n"}},
+		{"kill -9 $$", nil, object{"status": "died", "exit_code": nil}},
+		{"cat; echo end", object{"stdin": "text\n"}, object{"stdout": "text\nend\n"}},
+		{"cat; echo end", nil, object{"stdout": "end\n"}},
+		{"echo out; echo err >&2", nil, object{"stdout": "out\n", "stderr": "err\n"}},
+		{"echo out; echo err >&2; echo out", object{"merge_stderr": true}, object{"stdout": "out\nerr\nout\n", "stderr": ""}},
+		{"pwd", object{"dir": "/tmp"}, object{"stdout": "/tmp\n"}},
+	} {
+		arguments := object{"command": row.command}
+		for name, value := range row.with {
+			arguments[name] = value
+		}
+		out, text := h.call("run_command", arguments)
+		for name, want := range row.want {
+			assert.Equal(t, want, out[name], "%s: %s", row.command, name)
+		}
+		assert.NotEmpty(t, text)
+	}
+	assert.Equal(t, "still here\n", h.run("default", "echo still here")["stdout"])
+}
+
+func TestASessionWhoseBashEndedSaysWhatWasRestored(t *testing.T) {
+	h := connect(t, setup{})
+	h.run("s", "x=1")
+	out := h.run("s", "exit 7")
+	assert.Equal(t, 7.0, out["exit_code"])
+	restart, ok := out["restart"].(object)
+	require.True(t, ok)
+	assert.Contains(t, restart["reason"], "status 7")
+	assert.Contains(t, restart["restored"], "variables")
+	assert.Equal(t, "1\n", h.run("s", "echo $x")["stdout"])
+}
+
+func TestBadArgumentsAreErrorsOfTheProtocol(t *testing.T) {
+	h := connect(t, setup{})
+	for _, row := range []struct {
+		arguments object
+		want      string
+	}{
+		{object{}, `"command" is missing: What bash runs`},
+		{object{"cmd": "ls"}, `there is no argument "cmd"; did you mean "command"?`},
+		{object{"command": "ls", "timeout": 3}, `did you mean "timeout_seconds"?`},
+		{object{"command": "ls", "zebra": 3}, `There are: command, session,`},
+		{object{"command": 3}, `"command" must be a string, and is a number`},
+		{object{"command": "ls", "timeout_seconds": "3"}, `"timeout_seconds" must be a number, and is a string`},
+		{object{"command": "ls", "timeout_seconds": -1}, `"timeout_seconds" is -1, and must be 0.001 or more`},
+		{object{"command": "ls", "timeout_seconds": 1e6}, `use background: true`},
+		{object{"command": "ls", "max_output_bytes": 300.5}, `"max_output_bytes" must be an integer`},
+		{object{"command": "ls", "on_timeout": "explode"}, `must be one of "stop", "background"`},
+		{object{"command": "ls", "watch": []string{"("}, "background": true}, "missing closing )"},
+		{object{"command": "ls", "watch": []any{3}, "background": true}, "watch"},
+		{object{"command": "ls", "watch": []string{"x"}}, "go with background: true"},
+		{object{"command": "ls", "background": true, "merge_stderr": true}, "mean nothing with background"},
+		{object{"command": "ls", "stdin": "", "on_timeout": "background"}, "cannot be moved to the background"},
+		{object{"command": "  \n"}, "script is empty"},
+		{object{"command": "a\x00b"}, "NUL"},
+		{object{"command": "ls", "session": "../x"}, "no name"},
+	} {
+		assert.Contains(t, h.bad("run_command", row.arguments), row.want, "%v", row.arguments)
+	}
+	_, err := h.CallTool(testenv.Context(t), &mcp.CallToolParams{Name: "run_comand", Arguments: object{}})
+	require.ErrorContains(t, err, "run_comand")
+	out, _ := h.call("run_command", object{"command": "echo fine", "session": nil, "timeout_seconds": nil})
+	assert.Equal(t, "fine\n", out["stdout"], "null is as if it was left out")
+}
+
+func TestWhatCannotBeDoneIsAResultWithTheRemedy(t *testing.T) {
+	h := connect(t, setup{sessions: session.Options{MaxSessions: 1}})
+	h.run("one", "true")
+	assert.Contains(t, h.refuse("run_command", object{"command": "ls", "session": "two"}), "close one: there are one")
+	assert.Contains(t, h.refuse("run_command", object{"command": "ls", "session": "one", "dir": "/no/such"}), "/no/such")
+	assert.Contains(t, h.refuse("interrupt", object{"session": "two"}), "there are one")
+	assert.Contains(t, h.refuse("session_close", object{"session": "two"}), "there are one")
+	assert.Contains(t, h.refuse("read_output", object{"result_id": "r99"}), "r1")
+}
+
+func TestLongOutputIsCutAndTheRestCanBeRead(t *testing.T) {
+	h := connect(t, setup{})
+	out, text := h.call("run_command", object{"command": "seq 1 20000", "max_output_bytes": 2000})
+	stdout := out["stdout"].(string)
+	assert.Less(t, len(stdout), 2300)
+	assert.True(t, strings.HasPrefix(stdout, "1\n2\n"))
+	assert.True(t, strings.HasSuffix(stdout, "\n19999\n20000\n"))
+	assert.Contains(t, stdout, `read_output with result_id "r1", stream "stdout" and offset `)
+	assert.Contains(t, text, "read_output")
+	total := out["stdout_bytes"].(float64)
+	assert.Equal(t, float64(108894), total)
+	shown := len(stdout) - strings.Index(stdout[strings.Index(stdout, "\n["):], "]\n") - 2
+	assert.InDelta(t, total-out["stdout_omitted"].(float64), float64(shown), 10)
+
+	// The whole, page by page, is what was printed.
+	var whole strings.Builder
+	for offset := 0.0; ; {
+		page, _ := h.call("read_output", object{"result_id": "r1", "offset": offset, "bytes": 30000})
+		assert.Equal(t, offset, page["offset"])
+		whole.WriteString(page["text"].(string))
+		offset = page["next_offset"].(float64)
+		if page["more"] == nil {
+			break
+		}
+	}
+	var want strings.Builder
+	for i := range 20000 {
+		fmt.Fprintln(&want, i+1)
+	}
+	assert.Equal(t, want.String(), whole.String())
+
+	page, _ := h.call("read_output", object{"result_id": "r1", "tail_lines": 3})
+	assert.Equal(t, "19998\n19999\n20000\n", page["text"])
+	page, text = h.call("read_output", object{"result_id": "r1", "pattern": "^1.000$", "max_matches": 4})
+	matches := page["matches"].([]any)
+	require.Len(t, matches, 4)
+	assert.Equal(t, "10000", matches[0].(object)["text"])
+	assert.Equal(t, true, page["more"])
+	assert.Contains(t, text, "there are more")
+	_, text = h.call("read_output", object{"result_id": "r1", "pattern": "nothing"})
+	assert.Contains(t, text, "0 lines found")
+	assert.Contains(t, h.bad("read_output", object{"result_id": "r1", "pattern": "x", "tail_lines": 1}), "only one of")
+	assert.Contains(t, h.bad("read_output", object{"result_id": "r1", "pattern": "("}), "RE2")
+	assert.Contains(t, h.bad("read_output", object{"result_id": "r1", "offset": 1e9}), "108894 bytes")
+}
+
+func TestOutputThatIsNotKeptIsSaid(t *testing.T) {
+	h := connect(t, setup{sessions: session.Options{Shell: &shell.Options{OutputLimit: 10000}}})
+	out := h.run("s", "seq 1 20000")
+	assert.Contains(t, out["stdout"], "bytes are left out here")
+	page, text := h.call("read_output", object{"result_id": "r1", "offset": 50000})
+	assert.Greater(t, page["offset"], 100000.0)
+	assert.Equal(t, page["offset"].(float64)-50000, page["omitted"])
+	assert.Contains(t, text, "are not kept")
+}
+
+func TestEscapesAndProgressAreTakenOut(t *testing.T) {
+	h := connect(t, setup{})
+	script := `printf '\033[31mred\033[0m\n'; for i in 1 2 3; do printf '\r%d%%' $i; done; echo; printf 'loading...\r\033[Kdone\n'; printf 'aaa\033[2K\rb\n'`
+	out := h.run("s", script)
+	assert.Equal(t, "red\n3%\ndone\nb\n", out["stdout"])
+	out, _ = h.call("run_command", object{"command": script, "raw": true})
+	assert.Contains(t, out["stdout"], "\x1b[31mred")
+	assert.Contains(t, out["stdout"], "\r2%\r3%")
+
+	out = h.run("s", `printf 'a\xff\0b'`)
+	assert.Equal(t, true, out["binary"])
+	out = h.run("s", "head -c 100000 /dev/zero")
+	assert.Less(t, len(out["stdout"].(string)), 1000)
+}
+
+func TestProgressHasTheTimeAndTheLastLine(t *testing.T) {
+	told := make(chan *mcp.ProgressNotificationParams, 1000)
+	h := connect(t, setup{
+		server: mcpserver.Options{Progress: 10 * time.Millisecond},
+		client: mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { told <- req.Params }},
+	})
+	begun := filepath.Join(t.TempDir(), "begun")
+	params := &mcp.CallToolParams{Name: "run_command", Arguments: object{"command": "echo first; printf '\\033[1mlast\\033[0m'; until [[ -e " + begun + " ]]; do :; done"}}
+	params.SetProgressToken("token")
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.CallTool(testenv.Context(t), params)
+		done <- err
+	}()
+	var before float64
+	for range 3 {
+		p := <-told
+		assert.Equal(t, "token", p.ProgressToken)
+		assert.Greater(t, p.Progress, before)
+		before = p.Progress
+	}
+	for p := range told {
+		if strings.HasSuffix(p.Message, " s: last") {
+			break
+		}
+	}
+	h.run("other", ": >"+begun) // Sessions do not wait for each other.
+	require.NoError(t, <-done)
+}
+
+func TestCancellingACallInterruptsItsCommand(t *testing.T) {
+	for _, version := range eras {
+		t.Run(version, func(t *testing.T) {
+			h := connect(t, setup{version: version})
+			dir := testenv.TempDir(t)
+			h.run("s", "x=1; cd "+dir)
+			ctx, cancel := context.WithCancel(testenv.Context(t))
+			done := make(chan error, 1)
+			go func() {
+				_, err := h.CallTool(ctx, &mcp.CallToolParams{Name: "run_command", Arguments: object{
+					"session": "s", "command": "echo before; echo >begun; sleep 1000; touch never",
+				}})
+				done <- err
+			}()
+			testenv.AwaitFile(t, dir+"/begun")
+			cancel()
+			require.ErrorIs(t, <-done, context.Canceled)
+			out := h.run("s", "echo $x; ls")
+			assert.Equal(t, "1\nbegun\n", out["stdout"])
+			require.Len(t, out["notices"], 1)
+			notice := out["notices"].([]any)[0].(string)
+			assert.Contains(t, notice, "was cancelled")
+			id := notice[strings.Index(notice, "result ")+len("result "):]
+			id, _, _ = strings.Cut(id, " ")
+			page, _ := h.call("read_output", object{"result_id": id})
+			assert.Equal(t, "before\n", page["text"])
+		})
+	}
+}
+
+func TestInterruptStopsACommandOfAnotherCall(t *testing.T) {
+	h := connect(t, setup{})
+	begun := filepath.Join(t.TempDir(), "begun")
+	done := make(chan *mcp.CallToolResult, 1)
+	go func() {
+		res, err := h.try("run_command", object{"session": "s", "command": "echo >" + begun + "; echo out; sleep 1000"})
+		assert.NoError(t, err)
+		done <- res
+	}()
+	testenv.AwaitFile(t, begun)
+	out, text := h.call("interrupt", object{"session": "s"})
+	assert.Equal(t, true, out["interrupted"])
+	assert.Contains(t, text, "interrupted in session")
+	stopped := structured(t, <-done)
+	assert.Equal(t, "stopped", stopped["status"])
+	assert.Equal(t, "interrupted", stopped["stopped_by"])
+	assert.Equal(t, 130.0, stopped["exit_code"])
+	out, _ = h.call("interrupt", object{"session": "s"})
+	assert.Equal(t, false, out["interrupted"])
+}
+
+func TestTheEndOfTheClientEndsItsCalls(t *testing.T) {
+	h := connect(t, setup{})
+	dir := testenv.TempDir(t)
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.try("run_command", object{"session": "s", "command": "echo >" + dir + "/begun; sleep 1000; touch " + dir + "/never"})
+		done <- err
+	}()
+	testenv.AwaitFile(t, dir+"/begun")
+	require.NoError(t, h.toServer.Close())
+	require.Error(t, <-done)
+	s, err := h.sessions.Get("s")
+	require.NoError(t, err)
+	testenv.Await(t, "the command to end", func() bool { return s.Info().State == session.Idle })
+	assert.NoFileExists(t, dir+"/never")
+}
+
+func TestWhoSendsAllItsQuestionsAtOnceGetsAllAnswers(t *testing.T) {
+	h := connect(t, setup{})
+	answers := make(chan object, 10)
+	for i := range cap(answers) {
+		go func() {
+			res, err := h.try("run_command", object{"session": fmt.Sprint("s", i), "command": "sleep 0.1; echo $((6*7))"})
+			assert.NoError(t, err)
+			answers <- structured(t, res)
+		}()
+	}
+	testenv.Await(t, "the calls", func() bool { return len(h.sessions.List()) == cap(answers) })
+	require.NoError(t, h.toServer.Close())
+	for range cap(answers) {
+		assert.Equal(t, "42\n", (<-answers)["stdout"])
+	}
+}
+
+func TestSessionsAreListedForkedRolledBackAndClosed(t *testing.T) {
+	h := connect(t, setup{})
+	_, text := h.call("session_list", nil)
+	assert.Contains(t, text, "there are no sessions")
+	h.run("a", "cd /tmp; x=1")
+	out, _ := h.call("session_checkpoint", object{"session": "a", "checkpoint": "one"})
+	assert.Equal(t, []any{"one"}, out["checkpoints"])
+	out, _ = h.call("session_fork", object{"session": "a", "new_session": "b"})
+	assert.Equal(t, "/tmp", out["dir"])
+	h.run("a", "x=2; cd /")
+	assert.Equal(t, "1 /tmp\n", h.run("b", "echo $x $PWD")["stdout"])
+	out, _ = h.call("session_rollback", object{"session": "a", "checkpoint": "one"})
+	assert.Equal(t, "/tmp", out["dir"])
+	assert.Equal(t, "1\n", h.run("a", "echo $x")["stdout"])
+	out, text = h.call("session_list", nil)
+	require.Len(t, out["sessions"], 2)
+	assert.Contains(t, text, "a: idle, in /tmp; 3 commands, 0 jobs, 0 terminals; checkpoints: one")
+	h.call("session_close", object{"session": "a"})
+	out, _ = h.call("session_list", nil)
+	require.Len(t, out["sessions"], 1)
+	assert.Equal(t, "\n", h.run("a", "echo $x")["stdout"])
+
+	assert.Contains(t, h.refuse("session_fork", object{"session": "a", "new_session": "b"}), "there is one of that name")
+	assert.Contains(t, h.bad("session_fork", object{"session": "a", "new_session": "/"}), "no name")
+	assert.Contains(t, h.refuse("session_rollback", object{"session": "b", "checkpoint": "x"}), "there are no checkpoints")
+}
+
+func TestOnlyTheToolsThatAreAskedForAreOffered(t *testing.T) {
+	h := connect(t, setup{server: mcpserver.Options{Tools: []string{"shell"}}})
+	tools, err := h.ListTools(testenv.Context(t), nil)
+	require.NoError(t, err)
+	var names []string
+	for _, tool := range tools.Tools {
+		names = append(names, tool.Name)
+	}
+	assert.ElementsMatch(t, []string{"run_command", "read_output", "interrupt"}, names)
+	_, err = mcpserver.New(h.sessions, &mcpserver.Options{Tools: []string{"shells"}})
+	require.ErrorContains(t, err, "there are shell, sessions, jobs, terminals")
+}
+
+func TestWhoWaitsForItsTurnIsToldBehindWhat(t *testing.T) {
+	told := make(chan string, 1000)
+	h := connect(t, setup{
+		server: mcpserver.Options{Progress: 10 * time.Millisecond},
+		client: mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { told <- req.Params.Message }},
+	})
+	begun := filepath.Join(t.TempDir(), "begun")
+	done := make(chan error, 2)
+	call := func(command string, token any) {
+		params := &mcp.CallToolParams{Name: "run_command", Arguments: object{"session": "s", "command": command}}
+		if token != nil {
+			params.SetProgressToken(token)
+		}
+		_, err := h.CallTool(testenv.Context(t), params)
+		done <- err
+	}
+	go call("echo >"+begun+"; sleep 1000", nil)
+	testenv.AwaitFile(t, begun)
+	go call("echo second", "token")
+	assert.Contains(t, <-told, "waits for its turn behind: echo >")
+	h.call("interrupt", object{"session": "s"})
+	require.NoError(t, <-done)
+	require.NoError(t, <-done)
+}
+
+func TestATimeoutCanMoveCommandsToTheBackgroundByDefault(t *testing.T) {
+	h := connect(t, setup{server: mcpserver.Options{Timeout: 50 * time.Millisecond, OnTimeout: "background"}})
+	out := h.run("s", "echo one; sleep 1000")
+	assert.Equal(t, "background", out["status"])
+	out, _ = h.call("run_command", object{"session": "s", "command": "sleep 1000", "on_timeout": "stop"})
+	assert.Equal(t, "stopped", out["status"])
+	out, _ = h.call("run_command", object{"session": "s", "command": "cat; sleep 1000", "stdin": "x"})
+	assert.Equal(t, "stopped", out["status"], "what has stdin cannot be moved")
+	tools, err := h.ListTools(testenv.Context(t), nil)
+	require.NoError(t, err)
+	for _, tool := range tools.Tools {
+		if tool.Name == "run_command" {
+			assert.Contains(t, tool.Description, "After 50ms it is moved to the background")
+		}
+	}
+	_, err = mcpserver.New(h.sessions, &mcpserver.Options{OnTimeout: "explode"})
+	require.ErrorContains(t, err, "explode")
+}
+
+func TestWhatIsNoMessageIsAnError(t *testing.T) {
+	sessions, err := session.New(nil)
+	require.NoError(t, err)
+	server, err := mcpserver.New(sessions, nil)
+	require.NoError(t, err)
+	for sent, want := range map[string]string{"": "", "hello\n": "is no message, which is JSON on a line"} {
+		in, toServer := pipe(t)
+		fromServer, out := pipe(t)
+		_, err = toServer.WriteString(sent)
+		require.NoError(t, err)
+		require.NoError(t, toServer.Close())
+		err = server.ServeStdio(testenv.Context(t), in, out)
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
+		require.NoError(t, fromServer.Close())
+	}
+	require.NoError(t, server.Close())
+	require.NoError(t, sessions.Close())
+}
+
+func TestErrorsAreInTheWordsOfTheProgram(t *testing.T) {
+	h := connect(t, setup{server: mcpserver.Options{Explain: func(err error) string { return "explained: " + err.Error() }}})
+	assert.Contains(t, h.refuse("run_command", object{"command": "ls", "dir": "/no/such"}), "explained: ")
+}

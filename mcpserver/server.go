@@ -1,0 +1,244 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/limpet-sh/limpet/session"
+)
+
+// The defaults of [Options].
+const (
+	DefaultTimeout     = 2 * time.Minute
+	DefaultMaxTimeout  = time.Hour
+	DefaultAnswerLimit = 16 << 10
+	DefaultProgress    = 2 * time.Second
+	DefaultUpdates     = 500 * time.Millisecond
+)
+
+// Groups are the names of the groups of tools, for [Options.Tools].
+var Groups = []string{groupShell, groupSessions, groupJobs, groupTerminals}
+
+const (
+	groupShell     = "shell"     // run_command, read_output, interrupt
+	groupSessions  = "sessions"  // session_*
+	groupJobs      = "jobs"      // job_*
+	groupTerminals = "terminals" // terminal_*
+)
+
+// Options say how a server behaves. The zero value of each field, and a nil *Options, are
+// good defaults. New copies them. Negative numbers and times are taken for 0.
+type Options struct {
+	// Timeout is that of a command that names none, and MaxTimeout the longest that one
+	// can name. 0 means 2 min, and an hour.
+	Timeout, MaxTimeout time.Duration
+
+	// IdleTimeout is that of a command that names none. 0 means none.
+	IdleTimeout time.Duration
+
+	// AnswerLimit is how many bytes of output an answer has at most, unless the call says
+	// otherwise. 0 means 16 KiB.
+	AnswerLimit int
+
+	// Tools are the groups of tools that are offered, of [Groups]. Nil means all.
+	Tools []string
+
+	// Progress is how often a call that takes long says how far it is, if its client wants
+	// to know. 0 means 2 s.
+	Progress time.Duration
+
+	// Updates is how often at most a client is told that a resource changes, of which it
+	// wants to know. 0 means 500 ms.
+	Updates time.Duration
+
+	// OnTimeout is what a timeout does to a command that does not say: "stop" or
+	// "background". Empty means stop.
+	OnTimeout string
+
+	// Explain puts an error, which may name options of the library, into the words of
+	// whoever started the program. Nil means [error.Error].
+	Explain func(error) string
+
+	// Version is that of the program, for clients.
+	Version string
+
+	// Logger takes what an operator may want to know. Nil means silence.
+	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	setDefault(&opts.Timeout, DefaultTimeout)
+	setDefault(&opts.MaxTimeout, DefaultMaxTimeout)
+	setDefault(&opts.AnswerLimit, DefaultAnswerLimit)
+	setDefault(&opts.Progress, DefaultProgress)
+	setDefault(&opts.Updates, DefaultUpdates)
+	opts.MaxTimeout = max(opts.MaxTimeout, opts.Timeout)
+	opts.IdleTimeout = max(opts.IdleTimeout, 0)
+	for _, name := range opts.Tools {
+		if !slices.Contains(Groups, name) {
+			return opts, fmt.Errorf("mcpserver: there is no group of tools %q: there are %s", name, strings.Join(Groups, ", "))
+		}
+	}
+	if opts.Tools != nil && len(opts.Tools) == 0 {
+		return opts, errors.New("mcpserver: no group of tools is left")
+	}
+	if opts.Tools == nil {
+		opts.Tools = Groups
+	}
+	switch opts.OnTimeout {
+	case "":
+		opts.OnTimeout = onTimeoutStop
+	case onTimeoutStop, onTimeoutBackground:
+	default:
+		return opts, fmt.Errorf("mcpserver: a timeout cannot %q: it can %s, or move to the %s", opts.OnTimeout, onTimeoutStop, onTimeoutBackground)
+	}
+	if opts.Explain == nil {
+		opts.Explain = error.Error
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return opts, nil
+}
+
+func setDefault[T int | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// Server offers the sessions of a registry to any number of clients. Its methods are safe
+// for concurrent use. Close it; the registry is its caller's.
+type Server struct {
+	opts     Options
+	sessions *session.Registry
+	mcp      *mcp.Server
+	tools    map[string]schemas
+	results  results
+	followed followed
+
+	mu        sync.Mutex
+	ctx       context.Context // ends with Close, and ends calls
+	cancel    context.CancelFunc
+	answering sync.WaitGroup // requests by HTTP; none is added when ctx has ended
+}
+
+// New returns a server. It starts nothing. The error is for a group of tools that there is
+// not.
+func New(sessions *session.Registry, opts *Options) (*Server, error) {
+	o, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{opts: o, sessions: sessions, tools: make(map[string]schemas)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.followed.init(s)
+	s.mcp = mcp.NewServer(&mcp.Implementation{
+		Name: "limpet", Title: "Limpet: a shell that stays", Version: o.Version,
+	}, &mcp.ServerOptions{
+		Instructions:       s.instructions(),
+		Logger:             s.sdkLogger(),
+		Capabilities:       &mcp.ServerCapabilities{}, // What is there is found out; "logging" is not.
+		SubscribeHandler:   s.followed.subscribe,
+		UnsubscribeHandler: s.followed.unsubscribe,
+	})
+	for _, group := range []struct {
+		name string
+		add  func()
+	}{
+		{groupShell, s.addShell}, {groupSessions, s.addSessions}, {groupJobs, s.addJobs}, {groupTerminals, s.addTerminals},
+	} {
+		if s.offers(group.name) {
+			group.add()
+		}
+	}
+	s.addResources()
+	return s, nil
+}
+
+func (s *Server) offers(group string) bool { return slices.Contains(s.opts.Tools, group) }
+
+// instructions are what a model reads before any tool.
+func (s *Server) instructions() string {
+	var text strings.Builder
+	text.WriteString("Limpet keeps shells where you left them. A session is a named bash, with a directory, variables, functions and options of its own. ")
+	if s.offers(groupShell) {
+		text.WriteString("They stay from one run_command to the next. " +
+			"Commands of one session run one at a time; use another session name for something separate or in parallel. " +
+			"An exit code that is not 0 is a result and no error. Long output is cut: read_output has the rest. ")
+	}
+	if s.offers(groupShell) && s.offers(groupJobs) {
+		text.WriteString("For servers, watchers and long builds use background: true, and the job_* tools. ")
+	}
+	if s.offers(groupTerminals) {
+		text.WriteString("For programs that want a terminal (editors, REPLs, ssh, password prompts) use the terminal_* tools. ")
+	}
+	return strings.TrimSpace(text.String())
+}
+
+func (s *Server) sdkLogger() *slog.Logger { return slog.New(errorsOnly{s.opts.Logger.Handler()}) }
+
+// errorsOnly drops what the SDK says of each client that comes and goes, and of those that
+// cannot be told something since they do not listen.
+type errorsOnly struct{ slog.Handler }
+
+// Enabled implements [slog.Handler].
+func (h errorsOnly) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelError && h.Handler.Enabled(ctx, level)
+}
+
+// notices are what there is to tell of a session.
+func (s *Server) notices(sess *session.Session) []string {
+	notices := sess.Notices()
+	for i, text := range notices {
+		notices[i] = s.opts.Explain(errors.New(text))
+	}
+	return notices
+}
+
+// Close ends the connections of all clients, with the calls that are under way, and waits
+// for what the server has started. Sessions stay. It is safe to call twice.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.cancel()
+	s.mu.Unlock()
+	s.answers()
+	var closing sync.WaitGroup
+	for client := range s.mcp.Sessions() {
+		closing.Go(func() { _ = client.Close() }) // It may be gone.
+	}
+	closing.Wait()
+	s.followed.close()
+	return nil
+}
+
+// answers waits until the calls that were cancelled are answered, but not for long: the SDK
+// sends nothing any more on a connection that is being closed.
+func (s *Server) answers() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.answering.Wait() // It ends: calls have, and who takes no answer is cut off soon.
+	}()
+	timer := time.NewTimer(answerPatience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// answerPatience is longer than a stop of a command takes.
+const answerPatience = 5 * time.Second

@@ -1,0 +1,206 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/limpet-sh/limpet/session"
+)
+
+// nothing is what a tool without arguments is asked.
+type nothing struct{}
+
+// sessionsOut is what session_list returns.
+type sessionsOut struct {
+	Sessions []sessionOut `json:"sessions"`
+}
+
+type sessionOut struct {
+	Name        string    `json:"name"`
+	State       string    `json:"state" jsonschema:"new: its bash was not started yet." enum:"new,idle,busy"`
+	Dir         string    `json:"dir,omitempty"`
+	Running     string    `json:"running,omitempty" jsonschema:"The command that runs now."`
+	Created     time.Time `json:"created"`
+	LastUsed    time.Time `json:"last_used"`
+	Commands    int       `json:"commands" jsonschema:"How many were run."`
+	Jobs        int       `json:"jobs" jsonschema:"How many run."`
+	Terminals   int       `json:"terminals" jsonschema:"How many run."`
+	Checkpoints []string  `json:"checkpoints,omitempty"`
+	Policy      string    `json:"policy,omitempty" jsonschema:"The sandbox that it is in."`
+}
+
+type sessionIn struct {
+	Session string `json:"session" jsonschema:"The name of the session."`
+}
+
+type closedOut struct {
+	Session string `json:"session"`
+	Closed  bool   `json:"closed"`
+}
+
+type forkIn struct {
+	Session    string `json:"session,omitempty" jsonschema:"The one to fork. Default: default."`
+	NewSession string `json:"new_session" jsonschema:"The name of the new one: letters, digits, dots, dashes and underscores."`
+}
+
+type forkOut struct {
+	Session    string `json:"session"`
+	NewSession string `json:"new_session"`
+	Dir        string `json:"dir"`
+}
+
+type checkpointIn struct {
+	Session    string `json:"session,omitempty" jsonschema:"Default: default."`
+	Checkpoint string `json:"checkpoint" jsonschema:"Its name: letters, digits, dots, dashes and underscores."`
+}
+
+type checkpointOut struct {
+	Session     string   `json:"session"`
+	Checkpoint  string   `json:"checkpoint"`
+	Dir         string   `json:"dir"`
+	Checkpoints []string `json:"checkpoints" jsonschema:"All that the session has, the oldest first."`
+}
+
+type rollbackOut struct {
+	Session    string   `json:"session"`
+	Checkpoint string   `json:"checkpoint"`
+	Dir        string   `json:"dir"`
+	Lost       []string `json:"lost,omitempty" jsonschema:"What is not as it was at the checkpoint."`
+}
+
+func (s *Server) addSessions() {
+	add(s, tool[nothing, sessionsOut]{
+		name: "session_list", title: "List sessions", effect: looks, call: listSessions,
+		description: "List the sessions, with where they are, what runs in them, and how many jobs and terminals they have. It is cheap.",
+	})
+	add(s, tool[sessionIn, closedOut]{
+		name: "session_close", title: "Close a session", effect: destroys, call: closeSession,
+		description: "End a session: its bash with its variables and functions, what runs in it, its jobs and its terminals. What they have printed can still be read. " +
+			"A session of that name can be used again at once; it starts anew.",
+	})
+	add(s, tool[forkIn, forkOut]{
+		name: "session_fork", title: "Fork a session", effect: adds, call: forkSession,
+		description: "Make a new session that starts with the directory, variables, functions and options that another has now, and is separate from then on. " +
+			"Use it to try something without disturbing the first, or to work in parallel. Files are shared, and jobs stay where they are.",
+	})
+	add(s, tool[checkpointIn, checkpointOut]{
+		name: "session_checkpoint", title: "Remember a session's state", effect: adds, call: checkpointSession,
+		description: "Remember the directory, variables, functions and options of a session under a name, for session_rollback. It does not remember files.",
+	})
+	add(s, tool[checkpointIn, rollbackOut]{
+		name: "session_rollback", title: "Bring a session's state back", effect: destroys, call: rollbackSession,
+		description: "Bring the directory, variables, functions and options of a session back to a checkpoint, which stays. Files are left as they are, and jobs run on.",
+	})
+}
+
+func listSessions(_ context.Context, c *call, _ nothing) (sessionsOut, error) {
+	out := sessionsOut{Sessions: []sessionOut{}}
+	for _, i := range c.server.sessions.List() {
+		out.Sessions = append(out.Sessions, sessionOut{
+			i.Name, string(i.State), i.Dir, i.Running, i.Created, i.LastUsed, i.Commands, i.Jobs, i.Terminals, i.Checkpoints, i.Policy,
+		})
+	}
+	return out, nil
+}
+
+func closeSession(_ context.Context, c *call, in sessionIn) (closedOut, error) {
+	sess, err := c.server.sessions.Get(in.Session)
+	if err != nil {
+		return closedOut{}, refused(err)
+	}
+	if err := sess.Close(); err != nil {
+		return closedOut{}, refused(err)
+	}
+	return closedOut{in.Session, true}, nil
+}
+
+func forkSession(ctx context.Context, c *call, in forkIn) (forkOut, error) {
+	in.Session = cmp.Or(in.Session, defaultSession)
+	sess, err := c.server.sessions.Get(in.Session)
+	if err != nil {
+		return forkOut{}, refused(err)
+	}
+	fork, err := sess.Fork(ctx, in.NewSession)
+	if err != nil {
+		return forkOut{}, refused(err)
+	}
+	return forkOut{in.Session, in.NewSession, fork.Dir()}, nil
+}
+
+func checkpointSession(ctx context.Context, c *call, in checkpointIn) (checkpointOut, error) {
+	sess, err := c.server.open(ctx, &in.Session)
+	if err != nil {
+		return checkpointOut{}, err
+	}
+	if err := sess.Checkpoint(ctx, in.Checkpoint); err != nil {
+		return checkpointOut{}, refused(err)
+	}
+	return checkpointOut{in.Session, in.Checkpoint, sess.Dir(), sess.Info().Checkpoints}, nil
+}
+
+func rollbackSession(ctx context.Context, c *call, in checkpointIn) (rollbackOut, error) {
+	in.Session = cmp.Or(in.Session, defaultSession)
+	sess, err := c.server.sessions.Get(in.Session)
+	if err != nil {
+		return rollbackOut{}, refused(err)
+	}
+	restart, err := sess.Rollback(ctx, in.Checkpoint)
+	if err != nil {
+		return rollbackOut{}, refused(err)
+	}
+	return rollbackOut{in.Session, in.Checkpoint, sess.Dir(), restart.Lost}, nil
+}
+
+// open returns the session of a name, of which an empty one is the default, and makes it
+// if there is none.
+func (s *Server) open(ctx context.Context, name *string) (*session.Session, error) {
+	*name = cmp.Or(*name, defaultSession)
+	sess, err := s.sessions.Open(ctx, *name, nil)
+	if err != nil {
+		return nil, refused(err)
+	}
+	return sess, nil
+}
+
+func (o sessionsOut) text() string {
+	if len(o.Sessions) == 0 {
+		return "there are no sessions; the first run_command makes one"
+	}
+	var text strings.Builder
+	for _, s := range o.Sessions {
+		fmt.Fprintf(&text, "%s: %s", s.Name, s.State)
+		if s.Dir != "" {
+			fmt.Fprintf(&text, ", in %s", s.Dir)
+		}
+		if s.Running != "" {
+			fmt.Fprintf(&text, ", runs: %s", brief(s.Running))
+		}
+		fmt.Fprintf(&text, "; %d commands, %d jobs, %d terminals", s.Commands, s.Jobs, s.Terminals)
+		if len(s.Checkpoints) > 0 {
+			fmt.Fprintf(&text, "; checkpoints: %s", strings.Join(s.Checkpoints, ", "))
+		}
+		text.WriteByte('\n')
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+func (o closedOut) text() string { return fmt.Sprintf("session %q is closed", o.Session) }
+
+func (o forkOut) text() string {
+	return fmt.Sprintf("session %q is a fork of %q, in %s", o.NewSession, o.Session, o.Dir)
+}
+
+func (o checkpointOut) text() string {
+	return fmt.Sprintf("session %q is remembered as %q, in %s", o.Session, o.Checkpoint, o.Dir)
+}
+
+func (o rollbackOut) text() string {
+	text := fmt.Sprintf("session %q is as it was at %q, in %s", o.Session, o.Checkpoint, o.Dir)
+	if len(o.Lost) > 0 {
+		text += "; lost: " + strings.Join(o.Lost, ", ")
+	}
+	return text
+}

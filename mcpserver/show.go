@@ -1,0 +1,139 @@
+package mcpserver
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/runes"
+	"github.com/limpet-sh/limpet/terminal/screen"
+)
+
+// shown is a part of an output as a model gets it.
+type shown struct {
+	text    string
+	omitted int64 // bytes that the command printed, and that are not in it
+	binary  bool  // it is no text
+}
+
+// show makes at most limit bytes of a stream: its beginning and its end, with a line
+// between them that says what is missing and how to get it.
+func show(o command.Output, limit int, raw bool, get func(offset int64) string) shown {
+	s := shown{omitted: o.Omitted(), binary: o.Binary()}
+	kept := append(bytes.Clone(o.Head), o.Tail...)
+	if !raw && bytes.IndexByte(kept, 0) >= 0 {
+		limit = min(limit, binaryShown)
+	}
+	if s.omitted == 0 {
+		if s.text = plain(kept, raw); len(s.text) <= limit {
+			return s
+		}
+	} else if head, tail := plain(o.Head, raw), plain(o.Tail, raw); len(head)+len(tail) <= limit {
+		s.text = head + gap(s.omitted, get(int64(len(o.Head)))) + tail
+		return s
+	}
+	// What is cut is what was printed, so that offsets are true. There may be less of it
+	// to see than there is room for.
+	head := lines(kept[:min(limit/2, len(o.Head))], false)
+	tail := lines(kept[len(kept)-min(limit/2, len(kept)-len(head)):], true)
+	s.omitted = o.Total - int64(len(head)) - int64(len(tail))
+	s.text = plain(head, raw) + gap(s.omitted, get(int64(len(head)))) + plain(tail, raw)
+	return s
+}
+
+// binaryShown is how much is shown of what is no text for certain: enough to see what it is.
+const binaryShown = 512
+
+func gap(omitted int64, get string) string {
+	return fmt.Sprintf("\n[%d bytes are left out here: %s]\n", omitted, get)
+}
+
+// lines cuts what is no whole line off the end, or the beginning, unless too much would go
+// with it; then what is no whole character.
+func lines(b []byte, atBeginning bool) []byte {
+	if atBeginning {
+		if i := bytes.IndexByte(b, '\n'); i >= 0 && i < len(b)/2 {
+			return b[i+1:]
+		}
+		return b[runes.BrokenStart(b):]
+	}
+	if i := bytes.LastIndexByte(b, '\n'); i > len(b)/2 {
+		return b[:i+1]
+	}
+	return b[:runes.Whole(b)]
+}
+
+// plain is output for a model: lines as a terminal would leave them where a program
+// redraws them, as for progress, without escape sequences; valid UTF-8. Raw output is
+// only made valid.
+func plain(b []byte, raw bool) string {
+	if raw {
+		return strings.ToValidUTF8(string(b), "�")
+	}
+	var text strings.Builder
+	for line := range bytes.Lines(b) {
+		body, ended := bytes.CutSuffix(line, []byte("\n"))
+		text.WriteString(redrawn(body))
+		if ended {
+			text.WriteByte('\n')
+		}
+	}
+	return text.String()
+}
+
+// The sequences that erase within a line, as programs use them that redraw one: to its end,
+// and all of it (ECMA-48, EL).
+var (
+	eraseAll = []byte("\x1b[2K")
+	erases   = [][]byte{[]byte("\x1b[K"), []byte("\x1b[0K"), eraseAll}
+)
+
+// redrawn is what is left of a line in the end.
+func redrawn(line []byte) string {
+	line = bytes.TrimRight(line, "\r")
+	if !bytes.ContainsAny(line, "\r\x1b") {
+		return screen.Plain(line)
+	}
+	var cells []rune
+	for frame := range bytes.SplitSeq(line, []byte("\r")) {
+		column := 0
+		for len(frame) > 0 {
+			piece, erase := nextErase(frame)
+			for _, r := range screen.Plain(piece) {
+				if column < len(cells) {
+					cells[column] = r
+				} else {
+					cells = append(cells, r)
+				}
+				column++
+			}
+			frame = frame[len(piece)+len(erase):]
+			switch {
+			case erase == nil:
+			case bytes.Equal(erase, eraseAll):
+				cells = cells[:0]
+				for range column { // The cursor stays where it is.
+					cells = append(cells, ' ')
+				}
+			default:
+				cells = cells[:min(column, len(cells))]
+			}
+		}
+	}
+	return strings.TrimRight(string(cells), " ")
+}
+
+// nextErase returns what is before the next sequence that erases, and that.
+func nextErase(b []byte) (before, erase []byte) {
+	first := -1
+	for _, sequence := range erases {
+		if i := bytes.Index(b, sequence); i >= 0 && (first < 0 || i < first) {
+			first, erase = i, sequence
+		}
+	}
+	if first < 0 {
+		return b, nil
+	}
+	return b[:first], erase
+}

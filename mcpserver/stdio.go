@@ -1,0 +1,145 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxMessage bounds a message of a client's: a script may have 1 MB, and more in JSON.
+const maxMessage = 64 << 20
+
+// How long calls may go on when the client has closed its end, which says goodbye, but may
+// also be a script that has sent all of its questions; and how long it may take to be rid
+// of a client that does not read.
+const (
+	farewell = time.Second
+	parting  = 10 * time.Second
+)
+
+// ServeStdio serves one client, a message a line, until in ends, which is how a client says
+// goodbye, or ctx does. Calls that are under way a second later, or when ctx ends, are
+// cancelled, and waited for. It returns nil in these cases, and an error if what comes is no
+// message. It closes in and out. Nothing else may write to out.
+func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	transport := &stdio{
+		IOTransport: mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage},
+		ctx:         ctx, answered: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	client, err := s.mcp.Connect(ctx, transport, nil)
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = client.Wait() // How it ended changes nothing.
+	}()
+	<-transport.ended
+	timer := time.NewTimer(parting)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return transport.err
+	case <-timer.C:
+		return errNotRead
+	}
+}
+
+var errNotRead = errors.New("mcpserver: the client does not read its answers, and was given up")
+
+// stdio is a transport that has all questions answered before it says that there are no
+// more: the SDK drops the answers otherwise.
+type stdio struct {
+	mcp.IOTransport
+	mcp.Connection
+	ctx context.Context // of ServeStdio
+
+	mu       sync.Mutex
+	open     map[jsonrpc.ID]bool // questions without an answer
+	answered chan struct{}       // has a token when there may be none
+	ended    chan struct{}       // closed when it is said that there are no more
+	err      error               // why, if not because in or ctx has ended; set before
+	once     sync.Once
+}
+
+// Connect implements [mcp.Transport].
+func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
+	t.open = make(map[jsonrpc.ID]bool)
+	var err error
+	t.Connection, err = t.IOTransport.Connect(ctx)
+	return t, err
+}
+
+// Read implements [mcp.Connection]. It ends with the context of ServeStdio, too.
+func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.ctx, cancel)()
+	message, err := t.Connection.Read(ctx)
+	if err == nil {
+		if question, ok := message.(*jsonrpc.Request); ok && question.IsCall() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.open[question.ID] = true
+		}
+		return message, nil
+	}
+	timer := time.NewTimer(farewell)
+	defer timer.Stop()
+	for t.unanswered() {
+		select {
+		case <-t.answered:
+			continue
+		case <-timer.C:
+		case <-t.ctx.Done():
+		}
+		break
+	}
+	t.once.Do(func() {
+		if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && ctx.Err() == nil {
+			t.err = fmt.Errorf("mcpserver: what the client sends is no message, which is JSON on a line: %w", err)
+		}
+		close(t.ended)
+	})
+	return nil, io.EOF
+}
+
+// Write implements [mcp.Connection].
+func (t *stdio) Write(ctx context.Context, message jsonrpc.Message) error {
+	err := t.Connection.Write(ctx, message)
+	if answer, ok := message.(*jsonrpc.Response); ok {
+		t.mu.Lock()
+		delete(t.open, answer.ID)
+		t.mu.Unlock()
+		select {
+		case t.answered <- struct{}{}:
+		default: // It looks anyway.
+		}
+	}
+	return err
+}
+
+func (t *stdio) unanswered() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.open) > 0
+}
+
+// bounded returns a context that ends with the server, too: the SDK waits for calls when it
+// is closed.
+func (s *Server) bounded(ctx context.Context) (_ context.Context, free func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
