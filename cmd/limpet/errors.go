@@ -82,10 +82,23 @@ func explain(err error) string {
 	return oneLine(flagNames.Replace(unprefixed(err)) + remedy(err))
 }
 
+// agentNames are flagNames for who cannot set flags, but tell those who can.
+var agentNames = strings.NewReplacer(
+	"Options.Bash", "--bash of limpet mcp",
+	"Options.StartTimeout", "--start-timeout",
+	"Net.Allow", "--allow of limpet mcp",
+	"FS.ExtraRO", "--ro of limpet mcp", "FS.ExtraRW", "--rw of limpet mcp", "show it by ExtraRO, or by Root: All", "show it by --ro of limpet mcp",
+	"ask that one, or look at the jobs with Options.ReadOnly", "give this limpet mcp another --state",
+	"stop some, or raise Options.MaxRunning", "stop some",
+)
+
+// explainToAgent returns what to tell an agent about err.
+func explainToAgent(err error) string { return agentNames.Replace(unprefixed(err)) }
+
 // packages begin the messages of the library's errors, as Go has it. To users
 // they mean nothing, or the wrong thing. The sandbox is not among them: it is
 // what the user asked for.
-var packages = []string{"command", "egress", "ipc", "jobs", "proc", "rundir", "screen", "shell", "supervisor", "terminal"}
+var packages = []string{"command", "egress", "ipc", "jobs", "mcpserver", "proc", "rundir", "screen", "session", "shell", "supervisor", "terminal"}
 
 // unprefixed returns the message of err without the names of packages. Only
 // those are taken out that begin an error: a script may print the same words.

@@ -53,7 +53,7 @@ hangs is stopped without losing them, and a bash that ends is brought back.`,
 	})
 	root.SuggestionsMinimumDistance = 2
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(runCommand(), replCommand(), jobsCommand(), termCommand(), sandboxCommand(), versionCommand(), exitCodesTopic())
+	root.AddCommand(runCommand(), replCommand(), jobsCommand(), termCommand(), mcpCommand(), sandboxCommand(), versionCommand(), exitCodesTopic())
 	return root
 }
 

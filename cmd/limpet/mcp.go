@@ -1,0 +1,282 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/limpet-sh/limpet/mcpserver"
+	"github.com/limpet-sh/limpet/sandbox"
+	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+type mcpFlags struct {
+	shell               shellFlags // of which there are those that mcpShellNames names, and the sandbox
+	http, tokenFile     string
+	timeout, maxTimeout time.Duration
+	maxSessions         int
+	sessionIdle         time.Duration
+	state, onTimeout    string
+	tools               []string
+}
+
+// mcpShellNames are the flags of shellFlags that sessions have.
+var mcpShellNames = []string{"dir", "env", "keep-env", "clean-env", "login", "init", "bash", "runtime-dir"}
+
+// How much of each stream is kept for read_output: in memory for the last results, and in
+// files, of the last streams of each session that were longer. Both take memory where the
+// runtime directory is on a tmpfs.
+const (
+	mcpOutputLimit = 128 << 10
+	mcpSpoolLimit  = 4 << 20
+)
+
+// httpSessionIdle is the default of --session-idle with --http.
+const httpSessionIdle = time.Hour
+
+func mcpCommand() *cobra.Command {
+	var flags mcpFlags
+	cmd := &cobra.Command{
+		Use:   "mcp [flags]",
+		Short: "Let an agent run commands, by the Model Context Protocol",
+		Long: `Mcp serves the Model Context Protocol on standard input and output, for an agent host
+(an editor, a command-line agent, a program of yours) that starts it. The agent gets
+named sessions, each a bash that stays where it was left, with background jobs and
+terminals. When standard input ends, or limpet gets a signal, all of that is ended.
+
+With --http it serves any number of clients instead, at http://ADDR/mcp, until it gets a
+signal, and sessions stay when clients go. Each request needs a token, as in
+"Authorization: Bearer TOKEN". It is that of LIMPET_MCP_TOKEN, or else of a file, which
+is made if it is not there; whoever has it can run commands as you.
+
+What an agent runs can do whatever you can, if there is no --sandbox. The shells get the
+environment that limpet has, without what looks like a secret; in a sandbox the usual
+variables, with those of --env and --keep-env.
+
+Some hosts give a call up after a minute. With --timeout 50s --on-timeout background
+what takes longer runs on as a job instead of being stopped.`,
+		Example: `  {"mcpServers": {"limpet": {"command": "limpet", "args": ["mcp"]}}}
+  limpet mcp --sandbox workspace-write --workspace ~/src/project
+  limpet mcp --http 7333 --state ~/.local/state/limpet
+  limpet mcp --tools shell,jobs --timeout 10m`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func (f *mcpFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	shared := &cobra.Command{}
+	f.shell.add(shared)
+	flags.SortFlags = false
+	share := func(names ...string) {
+		for _, name := range names {
+			flags.AddFlag(shared.Flags().Lookup(name))
+		}
+	}
+	flags.StringVar(&f.http, "http", "", "serve HTTP at `ADDR`, a PORT or HOST:PORT, instead of standard input and output (default host: 127.0.0.1; port 0 picks one)")
+	flags.StringVar(&f.tokenFile, "token-file", "", "with --http, the `FILE` of the token (default: limpet/mcp-token in XDG_STATE_HOME, or in ~/.local/state)")
+	flags.StringSliceVar(&f.tools, "tools", nil, "offer these `GROUPS` of tools alone: "+strings.Join(mcpserver.Groups, ","))
+	flags.DurationVar(&f.timeout, "timeout", mcpserver.DefaultTimeout, "stop a command that runs longer than `TIME`, if the call does not say otherwise")
+	flags.DurationVar(&f.maxTimeout, "max-timeout", mcpserver.DefaultMaxTimeout, "let no call ask for a longer `TIME` than this")
+	flags.StringVar(&f.onTimeout, "on-timeout", "stop", "what a timeout does, if the call does not say otherwise: stop, or background, where the command runs on as a job")
+	share("idle-timeout")
+	share(mcpShellNames...)
+	share(sandboxNames...)
+	flags.IntVar(&f.maxSessions, "max-sessions", session.DefaultMaxSessions, "have at most so many sessions, `N`")
+	flags.DurationVar(&f.sessionIdle, "session-idle", 0, "close a session that nobody has used for `TIME`, and in which nothing runs; 0: never (default: never, with --http 1h)")
+	flags.StringVar(&f.state, "state", "", "keep jobs and terminals in `DIR`, for limpet jobs --state DIR/jobs and limpet term --state DIR/terminals (default: a directory that goes with limpet)")
+}
+
+// doorway is how clients come in.
+type doorway interface {
+	// serve serves until ctx ends, or the one client that there is has left. Neither is an
+	// error. Calls are over then.
+	serve(ctx context.Context, server *mcpserver.Server, console *console) error
+
+	// close is for a doorway at which nobody is served.
+	close() error
+}
+
+// run serves until there is nobody to serve.
+func (f *mcpFlags) run(cmd *cobra.Command) error {
+	secret := takeToken()
+	opts, err := f.options(cmd)
+	if err != nil {
+		return err
+	}
+	var door doorway
+	if f.overHTTP(cmd) {
+		door, err = f.listen(cmd, secret)
+	} else {
+		door, err = onStdio()
+	}
+	if err != nil {
+		return err
+	}
+	keepToItself()
+	outliveStderr()
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	console := newConsole() // Standard output may be another one since.
+	err = serve(ctx, door, opts, console)
+	if sig := gotSignal(ctx); err == nil && sig != nil {
+		return exit(codeOf(sig))
+	}
+	return err
+}
+
+// serve has the sessions from their start to their end.
+func serve(ctx context.Context, door doorway, opts mcpOptions, console *console) error {
+	opts.sessions.Logger, opts.server.Logger = console.logger(), console.logger()
+	sessions, err := session.New(&opts.sessions)
+	if err != nil {
+		return errors.Join(err, door.close())
+	}
+	if opts.sessions.StateDir != "" {
+		_, err = sessions.Jobs() // Else it is found out by the first job.
+	}
+	var server *mcpserver.Server
+	if err == nil {
+		server, err = mcpserver.New(sessions, &opts.server)
+	}
+	if err != nil {
+		return errors.Join(err, sessions.Close(), door.close())
+	}
+	return errors.Join(door.serve(ctx, server, console), server.Close(), sessions.Close())
+}
+
+func (f *mcpFlags) overHTTP(cmd *cobra.Command) bool { return cmd.Flags().Changed("http") }
+
+type mcpOptions struct {
+	sessions session.Options
+	server   mcpserver.Options
+}
+
+// options checks the flags, and makes options of them.
+func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
+	none := func(err error) (mcpOptions, error) { return mcpOptions{}, err }
+	env, err := f.shell.environ(cmd)
+	if err := cmp.Or(err, f.checkTimes(cmd), f.shell.checkPaths(cmd), f.checkState(cmd), f.checkTools(cmd)); err != nil {
+		return none(err)
+	}
+	switch {
+	case f.maxSessions < 1:
+		return none(usagef(cmd, "--max-sessions %d: wants a number above zero", f.maxSessions))
+	case cmd.Flags().Changed("token-file") && !f.overHTTP(cmd):
+		return none(usagef(cmd, "--token-file means nothing without --http"))
+	case f.onTimeout != "stop" && f.onTimeout != "background":
+		return none(usagef(cmd, "--on-timeout %q: there are stop and background", f.onTimeout))
+	case cmd.Flags().Changed("token-file") && f.tokenFile == "":
+		return none(emptyPath(cmd, "token-file"))
+	}
+	policy, err := f.policy(cmd)
+	if err != nil {
+		return none(err)
+	}
+	dir := f.shell.dir
+	if dir != "" || policy == nil { // Else it is the workspace.
+		dir = absolute(cmp.Or(dir, "."))
+	}
+	idle := f.sessionIdle
+	if f.overHTTP(cmd) && !cmd.Flags().Changed("session-idle") {
+		idle = httpSessionIdle
+	}
+	return mcpOptions{
+		sessions: session.Options{
+			Shell: &shell.Options{
+				Bash: f.shell.bash, Dir: dir, Env: env, Login: f.shell.login, InitFiles: f.shell.initFiles,
+				RuntimeDir: f.shell.runtimeDir, StartTimeout: f.shell.startTimeout,
+				OutputLimit: mcpOutputLimit, SpoolLimit: mcpSpoolLimit,
+			},
+			Policy: policy, StateDir: f.state, MaxSessions: f.maxSessions, IdleTimeout: idle,
+		},
+		server: mcpserver.Options{
+			Timeout: f.timeout, MaxTimeout: f.maxTimeout, IdleTimeout: f.shell.idleTimeout, OnTimeout: f.onTimeout,
+			Tools: f.tools, Version: version(), Explain: explainToAgent,
+		},
+	}, nil
+}
+
+func (f *mcpFlags) checkTimes(cmd *cobra.Command) error {
+	given := cmd.Flags().Changed
+	for _, name := range []string{"timeout", "max-timeout", "idle-timeout"} {
+		if d, _ := cmd.Flags().GetDuration(name); given(name) && d <= 0 {
+			return usagef(cmd, "--%s %v: wants a time above zero, as in 90s", name, d)
+		}
+	}
+	if f.sessionIdle < 0 {
+		return usagef(cmd, "--session-idle %v: wants a time, as in 30m, or 0 for never", f.sessionIdle)
+	}
+	switch {
+	case f.timeout <= f.maxTimeout:
+	case given("timeout") && given("max-timeout"):
+		return usagef(cmd, "--timeout %v is longer than --max-timeout %v", f.timeout, f.maxTimeout)
+	case given("timeout"):
+		f.maxTimeout = f.timeout
+	default:
+		f.timeout = f.maxTimeout
+	}
+	return nil
+}
+
+func (f *mcpFlags) checkState(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("state") {
+		return nil
+	}
+	if f.state == "" {
+		return emptyPath(cmd, "state")
+	}
+	// Where there is none, the first job or terminal makes it.
+	if err := usable(f.state, true, unix.X_OK); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return usagef(cmd, "--state %q: %w", f.state, err)
+	}
+	f.state = absolute(f.state)
+	return nil
+}
+
+func (f *mcpFlags) checkTools(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("tools") {
+		return nil
+	}
+	for _, name := range f.tools {
+		if !slices.Contains(mcpserver.Groups, name) {
+			return usagef(cmd, "--tools %q: there are %s", name, strings.Join(mcpserver.Groups, ", "))
+		}
+	}
+	if len(f.tools) == 0 {
+		return usagef(cmd, `--tools "": wants groups of tools; there are %s`, strings.Join(mcpserver.Groups, ", "))
+	}
+	return nil
+}
+
+// policy is that of all sessions; nil if there is none.
+func (f *mcpFlags) policy(cmd *cobra.Command) (*sandbox.Policy, error) {
+	policy, asked, err := f.shell.sandbox.policy(cmd, f.shell.dir)
+	if err != nil || !asked {
+		return nil, err
+	}
+	policy.Env.Pass = f.shell.asked()
+	policy.FS.Workspace = absolute(policy.FS.Workspace)
+	return &policy, nil
+}
+
+// absolute names a file in full: sessions start when limpet may be elsewhere. Where that
+// cannot be, as the current directory is gone, it is as it was.
+func absolute(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
+}
