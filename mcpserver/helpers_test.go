@@ -20,7 +20,7 @@ import (
 
 // host is a client that is connected to a server of its own, by pipes.
 type host struct {
-	t        *testing.T
+	t        testing.TB
 	sessions *session.Registry
 	server   *mcpserver.Server
 	toServer *os.File
@@ -37,7 +37,7 @@ type setup struct {
 
 // connect returns a host, with sessions in a directory of their own. All of it ends with
 // the test.
-func connect(t *testing.T, with setup) *host {
+func connect(t testing.TB, with setup) *host {
 	t.Helper()
 	if with.sessions.Shell == nil {
 		with.sessions.Shell = &shell.Options{}
@@ -68,7 +68,7 @@ func connect(t *testing.T, with setup) *host {
 	return &host{t, sessions, server, toServer, connection}
 }
 
-func pipe(t *testing.T) (r, w *os.File) {
+func pipe(t testing.TB) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func (h *host) run(session, command string) object {
 	return out
 }
 
-func structured(t *testing.T, res *mcp.CallToolResult) object {
+func structured(t testing.TB, res *mcp.CallToolResult) object {
 	t.Helper()
 	b, err := json.Marshal(res.StructuredContent)
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func remarshal(t *testing.T, from, to any) {
+func remarshal(t testing.TB, from, to any) {
 	t.Helper()
 	b, err := json.Marshal(from)
 	require.NoError(t, err)

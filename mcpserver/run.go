@@ -348,7 +348,7 @@ func (o runOut) verdict() string {
 	if o.Signal != "" {
 		parts = append(parts, o.Signal)
 	}
-	parts = append(parts, fmt.Sprintf("%.3g s", o.ElapsedSeconds), "in "+o.Dir)
+	parts = append(parts, fmt.Sprintf("%v s", o.ElapsedSeconds), "in "+o.Dir)
 	if o.ResultID != "" {
 		parts = append(parts, "result "+o.ResultID)
 	}

@@ -85,6 +85,7 @@ func plain(b []byte, raw bool) string {
 // The sequences that erase within a line, as programs use them that redraw one: to its end,
 // and all of it (ECMA-48, EL).
 var (
+	csi      = []byte("\x1b[")
 	eraseAll = []byte("\x1b[2K")
 	erases   = [][]byte{[]byte("\x1b[K"), []byte("\x1b[0K"), eraseAll}
 )
@@ -96,6 +97,7 @@ func redrawn(line []byte) string {
 		return screen.Plain(line)
 	}
 	var cells []rune
+	padded := false
 	for frame := range bytes.SplitSeq(line, []byte("\r")) {
 		column := 0
 		for len(frame) > 0 {
@@ -116,24 +118,30 @@ func redrawn(line []byte) string {
 				for range column { // The cursor stays where it is.
 					cells = append(cells, ' ')
 				}
+				padded = true
 			default:
 				cells = cells[:min(column, len(cells))]
 			}
 		}
 	}
-	return strings.TrimRight(string(cells), " ")
+	if padded {
+		return strings.TrimRight(string(cells), " ")
+	}
+	return string(cells)
 }
 
 // nextErase returns what is before the next sequence that erases, and that.
 func nextErase(b []byte) (before, erase []byte) {
-	first := -1
-	for _, sequence := range erases {
-		if i := bytes.Index(b, sequence); i >= 0 && (first < 0 || i < first) {
-			first, erase = i, sequence
+	for from := 0; ; from++ {
+		i := bytes.Index(b[from:], csi)
+		if i < 0 {
+			return b, nil
+		}
+		from += i
+		for _, sequence := range erases {
+			if bytes.HasPrefix(b[from:], sequence) {
+				return b[:from], sequence
+			}
 		}
 	}
-	if first < 0 {
-		return b, nil
-	}
-	return b[:first], erase
 }

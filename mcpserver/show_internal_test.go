@@ -25,6 +25,8 @@ func TestPlainIsWhatATerminalWouldLeave(t *testing.T) {
 		"abcdef\r\x1b[31mx\x1b[0K\x1b[0m\n":    "x\n",
 		"\x1b]0;title\x07text\n":               "text\n",
 		"\x1b[1mbold\x1b[0m\ttab\n":            "bold\ttab\n",
+		"\x1b[1mName: \x1b[0m":                 "Name: ",
+		"a\x1b[1;31m\x1b[Kb\x1b[0K":            "ab",
 		"one\rtwo":                             "two",
 		"50%\r":                                "50%",
 		"\xff\n":                               "�\n",
