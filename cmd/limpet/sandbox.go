@@ -34,6 +34,15 @@ var presets = []presetInfo{
 	{"host-network", "as workspace-write, with the network of this machine, its loopback included", sandbox.HostNetwork},
 }
 
+// gitMode is a mode that --git names.
+type gitMode struct {
+	name string
+	mode sandbox.GitMode
+}
+
+// gitModes are those of --git, the default first.
+var gitModes = []gitMode{{"read-only", sandbox.GitReadOnly}, {"commit", sandbox.GitCommit}, {"write", sandbox.GitWritable}}
+
 func presetNames() string {
 	var names []string
 	for _, p := range presets {
@@ -44,8 +53,8 @@ func presetNames() string {
 
 // sandboxFlags are the flags that say in which sandbox the shell is.
 type sandboxFlags struct {
-	preset, workspace, runAs string
-	ro, rw, allow            []string
+	preset, workspace, runAs, git string
+	ro, rw, allow                 []string
 }
 
 func (f *sandboxFlags) add(cmd *cobra.Command, preset string) {
@@ -58,6 +67,7 @@ func (f *sandboxFlags) add(cmd *cobra.Command, preset string) {
 	flags.StringVar(&f.preset, "sandbox", preset, "run in a sandbox, by `PRESET`: "+presetNames()+said)
 	flags.StringVar(&f.workspace, "workspace", "", "the `DIR` that the sandbox works in (default: --dir, or the current directory)")
 	flags.StringVar(&f.runAs, "run-as", "", "as root, be `USER` in the sandbox: a name, or UID:GID (default: root)")
+	flags.StringVar(&f.git, "git", gitModes[0].name, "what the sandbox may do to the workspace's .git, by `MODE`: read-only; commit, but for what makes git run programs; or write")
 	flags.StringArrayVar(&f.ro, "ro", nil, "show `PATH` in the sandbox too, read-only; repeatable")
 	flags.StringArrayVar(&f.rw, "rw", nil, "show `PATH` in the sandbox too, writable; repeatable")
 	flags.StringArrayVar(&f.allow, "allow", nil, "let the sandbox reach `HOST`, as in example.com, *.example.com or example.com:8443; it implies --sandbox "+allowDomains+"; repeatable")
@@ -73,7 +83,7 @@ func (f *sandboxFlags) policy(cmd *cobra.Command, dir string) (sandbox.Policy, b
 		return sandbox.Policy{}, false, usagef(cmd, `--sandbox "": wants a preset; is a variable empty? There are %s`, presetNames())
 	}
 	if preset == "" {
-		for _, name := range []string{"workspace", "run-as", "ro", "rw"} {
+		for _, name := range []string{"workspace", "run-as", "git", "ro", "rw"} {
 			if cmd.Flags().Changed(name) {
 				return sandbox.Policy{}, false, usagef(cmd, "--%s means nothing without --sandbox", name)
 			}
@@ -102,6 +112,11 @@ func (f *sandboxFlags) policy(cmd *cobra.Command, dir string) (sandbox.Policy, b
 		build = presets[i].policy
 	}
 	policy := build(workspace).With(f.ro, f.rw)
+	mode := slices.IndexFunc(gitModes, func(m gitMode) bool { return m.name == f.git })
+	if mode < 0 {
+		return sandbox.Policy{}, false, usagef(cmd, "--git %q: there are read-only, commit and write", f.git)
+	}
+	policy.FS.Git = gitModes[mode].mode
 	if cmd.Flags().Changed("run-as") {
 		var err error
 		if policy.RunAs, err = userNamed(f.runAs); err != nil {

@@ -85,7 +85,7 @@ func (f *termStartFlags) add(cmd *cobra.Command) {
 }
 
 // sandboxNames are the flags of sandboxFlags.
-var sandboxNames = []string{"sandbox", "workspace", "run-as", "ro", "rw", "allow"}
+var sandboxNames = []string{"sandbox", "workspace", "run-as", "git", "ro", "rw", "allow"}
 
 func (f *termStartFlags) run(ctx context.Context, cmd *cobra.Command, args []string) error {
 	order, err := f.order(cmd, args)
