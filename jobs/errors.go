@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/limpet-sh/limpet/internal/errtext"
 	"github.com/limpet-sh/limpet/interrupt"
 )
 
@@ -60,16 +61,6 @@ type Error struct {
 	Remedy string // empty where Err says so
 }
 
-func (e *Error) Error() string {
-	text := "jobs: " + e.Op
-	if e.ID != "" {
-		text += fmt.Sprintf(" %q", e.ID)
-	}
-	text += ": " + e.Err.Error()
-	if e.Remedy != "" {
-		text += "; " + e.Remedy
-	}
-	return text
-}
+func (e *Error) Error() string { return errtext.Of("jobs", e.Op, e.ID, e.Err, e.Remedy) }
 
 func (e *Error) Unwrap() error { return e.Err }

@@ -15,8 +15,9 @@
 // Handling" of tools).
 //
 // The way of a call, which is that of the files here: tool.go checks the arguments by
-// schema.go and calls the tool; run.go is the one that runs commands, with progress.go while
-// it takes and show.go for what it printed; output.go reads more of it. jobs*.go and
+// schema.go and calls the tool; run.go is the one that runs commands, with run_check.go before it,
+// progress.go while it takes, show.go for what it printed and run_text.go for how that reads; output.go
+// reads more of it. jobs*.go and
 // terminals*.go are the tools of those, resources.go lets clients follow them. stdio.go and
 // http.go are the ways in. docs/mcp.md has what users want to know.
 package mcpserver

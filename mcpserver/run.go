@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
-	"time"
 
 	"github.com/limpet-sh/limpet/command"
-	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 	"github.com/limpet-sh/limpet/transport"
@@ -133,65 +130,6 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	return out, nil
 }
 
-// checkRun fills in what was left out, and refuses what cannot be meant.
-func (s *Server) checkRun(in *runIn) error {
-	if in.Session == "" {
-		in.Session = defaultSession
-	}
-	if in.MaxOutput == 0 {
-		in.MaxOutput = s.opts.AnswerLimit
-	}
-	if in.TimeoutSeconds == 0 && !in.Background {
-		in.TimeoutSeconds = s.opts.Timeout.Seconds()
-	}
-	if in.OnTimeout == "" && !in.Background && in.Stdin == nil {
-		in.OnTimeout = s.opts.OnTimeout
-	}
-	if in.IdleTimeout == 0 && !in.Background {
-		in.IdleTimeout = s.opts.IdleTimeout.Seconds()
-	}
-	switch most := s.opts.MaxTimeout; {
-	case in.TimeoutSeconds > most.Seconds() && !in.Background:
-		return badArgument(`"timeout_seconds" is %v, and can be %v at most: for longer, use background: true`, in.TimeoutSeconds, most.Seconds())
-	case in.TimeoutSeconds > maxSeconds || in.IdleTimeout > maxSeconds:
-		return badArgument("a time of more than %d seconds is too long", int(maxSeconds))
-	case in.Background && (in.IdleTimeout != 0 || in.OnTimeout != "" || in.MergeStderr):
-		return badArgument(`"idle_timeout_seconds", "on_timeout" and "merge_stderr" mean nothing with background: a job's streams are one, and job_wait waits for silence`)
-	case !in.Background && (len(in.Watch) > 0 || in.KeepStdinOpen):
-		return badArgument(`"watch" and "keep_stdin_open" go with background: true`)
-	case in.Stdin != nil && in.OnTimeout == onTimeoutBackground:
-		return badArgument(`a command with "stdin" cannot be moved to the background: start it with background: true and keep_stdin_open, or leave on_timeout out`)
-	}
-	for _, pattern := range in.Watch {
-		if err := matchable("watch", pattern); err != nil {
-			return err
-		}
-	}
-	if err := (command.Request{Script: in.Command}).Validate(); err != nil {
-		return badArgument(`"command": %v`, err)
-	}
-	return nil
-}
-
-// What a timeout can do.
-const (
-	onTimeoutStop       = "stop"
-	onTimeoutBackground = "background"
-)
-
-// maxSeconds is the longest time that can be named: some 30 years.
-const maxSeconds = 1e9
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-// matchable refuses a pattern that cannot be compiled.
-func matchable(name, pattern string) error {
-	if _, err := regexp.Compile(pattern); err != nil {
-		return badArgument("%q: %v; it wants RE2, which has no lookaround and no backreferences", name, err)
-	}
-	return nil
-}
-
 func (in runIn) request(last *lastLine) command.Request {
 	req := command.Request{
 		Script: in.Command, Dir: in.Dir, MergeStderr: in.MergeStderr, Timeout: seconds(in.TimeoutSeconds), IdleTimeout: seconds(in.IdleTimeout),
@@ -274,115 +212,4 @@ func stoppedBy(e *shell.InterruptError) string {
 		return "interrupted"
 	}
 	return "cancelled"
-}
-
-// startBackground starts a job.
-func startBackground(ctx context.Context, c *call, sess *session.Session, in runIn) (runOut, error) {
-	none := func(err error) (runOut, error) { return runOut{}, err }
-	job, err := sess.StartJob(ctx, jobs.Spec{
-		Command: in.Command, Dir: in.Dir, Stdin: in.KeepStdinOpen || in.Stdin != nil,
-		Watch: in.Watch, Notify: len(in.Watch) == 0, Timeout: seconds(in.TimeoutSeconds),
-	})
-	if err != nil {
-		return none(refused(err))
-	}
-	c.server.followed.changed()
-	out := runOut{Session: in.Session, Status: "background", Dir: job.Dir, Job: jobOf(job), Notices: c.server.notices(sess)}
-	if in.Stdin != nil {
-		if err := c.server.feed(job.ID, *in.Stdin, !in.KeepStdinOpen); err != nil {
-			out.Hint = "its standard input: " + c.server.opts.Explain(err)
-		}
-	}
-	return out, nil
-}
-
-// feed writes what a job reads, and ends that if nothing more comes.
-func (s *Server) feed(id, text string, end bool) error {
-	r, err := s.sessions.Jobs()
-	if err != nil {
-		return err
-	}
-	if _, err = r.Write(id, []byte(text)); err == nil && end {
-		err = r.CloseStdin(id)
-	}
-	return err
-}
-
-func rounded(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
-
-// text is for a model: what was printed, and a line on how it ended.
-func (o runOut) text() string {
-	var text strings.Builder
-	put := func(title, body string) {
-		if body == "" {
-			return
-		}
-		if title != "" {
-			text.WriteString("[" + title + "]\n")
-		}
-		text.WriteString(strings.TrimSuffix(body, "\n") + "\n")
-	}
-	put("", o.Stdout)
-	put("stderr", o.Stderr)
-	text.WriteString("[" + o.verdict() + "]")
-	for _, more := range o.more() {
-		text.WriteString("\n[" + more + "]")
-	}
-	return text.String()
-}
-
-// verdict is how the command ended, in a line.
-func (o runOut) verdict() string {
-	var parts []string
-	switch o.Status {
-	case "background":
-		parts = append(parts, "runs in the background as job "+o.Job.Job)
-	case "stopped":
-		parts = append(parts, "stopped: "+strings.ReplaceAll(o.StoppedBy, "_", " "))
-	case "died":
-		parts = append(parts, "bash was killed: it is not known how the command ended")
-	}
-	if o.ExitCode != nil {
-		parts = append(parts, fmt.Sprintf("exit code %d", *o.ExitCode))
-	}
-	if o.Signal != "" {
-		parts = append(parts, o.Signal)
-	}
-	parts = append(parts, fmt.Sprintf("%v s", o.ElapsedSeconds), "in "+o.Dir)
-	if o.ResultID != "" {
-		parts = append(parts, "result "+o.ResultID)
-	}
-	return strings.Join(parts, ", ")
-}
-
-// more is what else there is to tell.
-func (o runOut) more() (lines []string) {
-	if o.Binary {
-		lines = append(lines, "it printed something that is no text")
-	}
-	if o.Hint != "" {
-		lines = append(lines, o.Hint)
-	}
-	if len(o.Leftover) > 0 {
-		var names []string
-		for _, p := range o.Leftover {
-			names = append(names, fmt.Sprintf("%d %s", p.PID, brief(p.Command)))
-		}
-		lines = append(lines, "left running: "+strings.Join(names, "; "))
-	}
-	if o.Restart != nil {
-		lines = append(lines, o.Restart.String())
-	}
-	return append(lines, o.Notices...)
-}
-
-func (r restartOut) String() string {
-	text := r.Reason
-	if len(r.Restored) > 0 {
-		text += "; restored: " + strings.Join(r.Restored, ", ")
-	}
-	if len(r.Lost) > 0 {
-		text += "; lost: " + strings.Join(r.Lost, ", ")
-	}
-	return text
 }

@@ -14,5 +14,5 @@
 //
 // The main path is in registry.go (Open), session.go (Do), background.go (what runs
 // besides: jobs, terminals, commands that were moved to the background), state.go (Fork,
-// Checkpoint, Rollback) and close.go (Close, and who is idle).
+// Checkpoint, Rollback), close.go (Close) and idle.go (who is closed for being idle).
 package session

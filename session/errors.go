@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/limpet-sh/limpet/internal/errtext"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/jobs"
 )
@@ -35,17 +36,7 @@ type Error struct {
 	Remedy  string // empty where Err says so
 }
 
-func (e *Error) Error() string {
-	text := "session: " + e.Op
-	if e.Session != "" {
-		text += fmt.Sprintf(" %q", e.Session)
-	}
-	text += ": " + e.Err.Error()
-	if e.Remedy != "" {
-		text += "; " + e.Remedy
-	}
-	return text
-}
+func (e *Error) Error() string { return errtext.Of("session", e.Op, e.Session, e.Err, e.Remedy) }
 
 func (e *Error) Unwrap() error { return e.Err }
 

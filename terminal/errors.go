@@ -2,8 +2,8 @@ package terminal
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/limpet-sh/limpet/internal/errtext"
 	"github.com/limpet-sh/limpet/interrupt"
 )
 
@@ -59,16 +59,6 @@ type Error struct {
 	Remedy string // empty where Err says so
 }
 
-func (e *Error) Error() string {
-	text := "terminal: " + e.Op
-	if e.ID != "" {
-		text += fmt.Sprintf(" %q", e.ID)
-	}
-	text += ": " + e.Err.Error()
-	if e.Remedy != "" {
-		text += "; " + e.Remedy
-	}
-	return text
-}
+func (e *Error) Error() string { return errtext.Of("terminal", e.Op, e.ID, e.Err, e.Remedy) }
 
 func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,43 @@
+package mcpserver
+
+import (
+	"context"
+	"time"
+
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// startBackground starts a job.
+func startBackground(ctx context.Context, c *call, sess *session.Session, in runIn) (runOut, error) {
+	none := func(err error) (runOut, error) { return runOut{}, err }
+	job, err := sess.StartJob(ctx, jobs.Spec{
+		Command: in.Command, Dir: in.Dir, Stdin: in.KeepStdinOpen || in.Stdin != nil,
+		Watch: in.Watch, Notify: len(in.Watch) == 0, Timeout: seconds(in.TimeoutSeconds),
+	})
+	if err != nil {
+		return none(refused(err))
+	}
+	c.server.followed.changed()
+	out := runOut{Session: in.Session, Status: "background", Dir: job.Dir, Job: jobOf(job), Notices: c.server.notices(sess)}
+	if in.Stdin != nil {
+		if err := c.server.feed(job.ID, *in.Stdin, !in.KeepStdinOpen); err != nil {
+			out.Hint = "its standard input: " + c.server.opts.Explain(err)
+		}
+	}
+	return out, nil
+}
+
+// feed writes what a job reads, and ends that if nothing more comes.
+func (s *Server) feed(id, text string, end bool) error {
+	r, err := s.sessions.Jobs()
+	if err != nil {
+		return err
+	}
+	if _, err = r.Write(id, []byte(text)); err == nil && end {
+		err = r.CloseStdin(id)
+	}
+	return err
+}
+
+func rounded(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
