@@ -167,3 +167,41 @@ func TestTheZeroStateIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "Checkpoint makes one")
 	assert.Empty(t, shell.State{}.Dir())
 }
+
+func TestAForkWhoseDirectoryIsGoneSaysWhereItIs(t *testing.T) {
+	top := testenv.TempDir(t)
+	first := start(t, &shell.Options{Dir: top})
+	run(t, first, "mkdir -p a/b; cd a/b")
+	state := checkpoint(t, first)
+	run(t, first, "rmdir ../b")
+	fork := start(t, &shell.Options{State: &state})
+	assert.Equal(t, top+"/a", fork.Dir())
+	res := run(t, fork, "pwd")
+	require.NotNil(t, res.Restart)
+	assert.Contains(t, strings.Join(res.Restart.Lost, "; "), top+"/a/b, which is gone: now in "+top+"/a")
+	assert.Nil(t, run(t, fork, "true").Restart, "it is told once")
+}
+
+func TestAForkStartsThoughTheDirectoryOfTheOptionsIsGone(t *testing.T) {
+	first := start(t, nil)
+	run(t, first, "cd /tmp; x=1")
+	state := checkpoint(t, first)
+	fork := start(t, &shell.Options{State: &state, Dir: "/no/such/directory"})
+	assert.Equal(t, "/tmp 1", says(t, fork, "echo $PWD $x"))
+}
+
+func TestOfTwoRestartsAllThatWasLostIsTold(t *testing.T) {
+	testenv.NeedProc(t)
+	sh := start(t, nil)
+	state := checkpoint(t, sh)
+	pid := bashPID(t, sh)
+	run(t, sh, "sleep 1000 & disown; until [[ /proc/$!/exe -ef $(type -P sleep) ]]; do :; done; : exit")
+	killAndWait(t, pid)
+	_, err := sh.Environ(testenv.Context(t)) // It finds that out, and leaves it to be told.
+	require.NoError(t, err)
+	restart, err := sh.Restore(testenv.Context(t), state)
+	require.NoError(t, err)
+	assert.Contains(t, restart.Reason, "signal 9")
+	assert.Contains(t, strings.Join(restart.Lost, "; "), "sleep 1000")
+	assert.Nil(t, run(t, sh, "true").Restart)
+}

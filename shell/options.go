@@ -143,7 +143,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if opts.Dir, err = filepath.Abs(opts.Dir); err != nil {
 		return opts, &DirError{Dir: opts.Dir, Err: err}
 	}
-	if err := transport.CheckDir(opts.Dir); err != nil {
+	if err := transport.CheckDir(opts.Dir); err != nil && opts.State.restore() == nil {
 		return opts, err
 	}
 	if opts.Env == nil {

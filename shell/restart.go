@@ -62,6 +62,11 @@ func follows(before, restart *command.Restart) *command.Restart {
 		return before
 	}
 	restart.Reason = before.Reason + ", and " + restart.Reason
+	for _, lost := range before.Lost {
+		if !slices.Contains(restart.Lost, lost) {
+			restart.Lost = append(restart.Lost, lost)
+		}
+	}
 	return restart
 }
 
@@ -144,7 +149,7 @@ func (s *PersistentShell) resurrect(ctx context.Context) (*command.Restart, erro
 		restart.Restored = []string{"working directory", "variables", "functions", "aliases", "options", "traps", "umask"}
 		if b.lostDir != "" {
 			restart.Restored = restart.Restored[1:]
-			restart.Lost = append(restart.Lost, fmt.Sprintf("working directory %s, which is gone: now in %s", b.lostDir, b.pwd))
+			restart.Lost = append(restart.Lost, lostDir(b.lostDir, b.pwd))
 		}
 	}
 	if d.asked {
@@ -155,6 +160,10 @@ func (s *PersistentShell) resurrect(ctx context.Context) (*command.Restart, erro
 		hook(restart)
 	}
 	return restart, nil
+}
+
+func lostDir(was, is string) string {
+	return fmt.Sprintf("working directory %s, which is gone: now in %s", was, is)
 }
 
 // restore brings a state back in a fresh bash.

@@ -95,6 +95,9 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 		return nil, err
 	}
 	s.dir = s.bash.dir()
+	if lost := s.bash.lostDir; lost != "" { // Of a State.
+		s.untold = &command.Restart{Reason: "the shell began with the state of another", Lost: []string{lostDir(lost, s.dir)}}
+	}
 	s.turn <- struct{}{}
 	return s, nil
 }
@@ -299,8 +302,8 @@ func (s *PersistentShell) stop(cause error) {
 	}
 }
 
-// Reset brings the shell back to the state after Start: it ends bash and all
-// that it left running, and starts a new one. It waits for the command that
+// Reset brings the shell back to the state after Start, or, with Options.State, to what
+// it would have been without: it ends bash and all that it left running, and starts a new one. It waits for the command that
 // runs; ctx bounds that and the start. After an error the next command tries
 // to start a bash again.
 func (s *PersistentShell) Reset(ctx context.Context) error {

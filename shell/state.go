@@ -42,21 +42,21 @@ var errNoState = errors.New("shell: the State is the zero value; Checkpoint make
 // Checkpoint returns the state of the shell, for [PersistentShell.Restore] or
 // [Options.State]. It waits for the command that runs; ctx bounds that.
 func (s *PersistentShell) Checkpoint(ctx context.Context) (State, error) {
-	if err := s.borrow(ctx); err != nil {
-		return State{}, err
-	}
-	defer s.give()
-	b := s.bash
-	if !b.saved.have || b.saved.commands != b.commands {
-		if err := b.renewFiles(); err != nil {
-			return State{}, err
+	var state State
+	err := s.ask(ctx, func(b *bash) error {
+		if !b.saved.have || b.saved.commands != b.commands {
+			if err := b.renewFiles(); err != nil {
+				return err
+			}
+			if err := b.saveNow(ctx, b.back); err != nil {
+				return err
+			}
 		}
-		if err := b.saveNow(ctx, b.back); err != nil {
-			return State{}, err
-		}
-	}
-	state := b.saved.state
-	return State{&state}, nil
+		saved := b.saved.state
+		state = State{&saved}
+		return nil
+	})
+	return state, err
 }
 
 // Restore brings the shell to an earlier state, or to that of another shell: a new bash
@@ -85,7 +85,7 @@ func (s *PersistentShell) Restore(ctx context.Context, state State) (*command.Re
 	if err != nil {
 		return nil, err
 	}
-	s.untold = nil
+	restart, s.untold = follows(s.untold, restart), nil
 	s.mu.Lock()
 	s.dir = s.bash.dir()
 	s.mu.Unlock()
@@ -94,12 +94,12 @@ func (s *PersistentShell) Restore(ctx context.Context, state State) (*command.Re
 
 // Environ returns what the shell exports, as NAME=value: what a command that it runs now
 // would have. It waits for the command that runs; ctx bounds that.
-func (s *PersistentShell) Environ(ctx context.Context) ([]string, error) {
-	if err := s.borrow(ctx); err != nil {
-		return nil, err
-	}
-	defer s.give()
-	return s.bash.environ(ctx)
+func (s *PersistentShell) Environ(ctx context.Context) (env []string, err error) {
+	err = s.ask(ctx, func(b *bash) (err error) {
+		env, err = b.environ(ctx)
+		return err
+	})
+	return env, err
 }
 
 // Background returns the processes that commands have left running, in no order. It waits
@@ -121,20 +121,28 @@ func (s *PersistentShell) Background(ctx context.Context) ([]command.Process, er
 	return append(running, s.bash.jobs()...), nil
 }
 
-// borrow takes the turn for something that is no command, and sees to it that there is a
-// bash.
-func (s *PersistentShell) borrow(ctx context.Context) error {
+// ask asks bash something that is no command. If bash is found to have ended meanwhile, the
+// one that takes over is asked.
+func (s *PersistentShell) ask(ctx context.Context, question func(*bash) error) error {
 	if err := s.take(ctx); err != nil {
 		return err
 	}
+	defer s.give()
 	<-s.guarded
 	restart, err := s.ensure(ctx)
 	s.untold = follows(s.untold, restart)
-	if err == nil && ctx.Err() != nil {
-		err = limits.NotBegun(ctx)
-	}
 	if err != nil {
-		s.give()
+		return err
 	}
-	return err
+	if ctx.Err() != nil {
+		return limits.NotBegun(ctx)
+	}
+	if err = question(s.bash); err == nil || !s.bash.dead() {
+		return err
+	}
+	s.untold = s.replace("bash ended while it was idle", s.untold)
+	if s.untold.Err != nil {
+		return s.untold.Err
+	}
+	return question(s.bash)
 }
