@@ -3,11 +3,13 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/shell"
 	"github.com/limpet-sh/limpet/terminal"
@@ -137,7 +139,8 @@ func (s *Session) adopt(ctx context.Context, handed *shell.HandedOverError, err 
 		job, failed = r.Adopt(context.WithoutCancel(ctx), handed.Command, jobs.Spec{Session: s.name, Notify: true})
 	}
 	if failed != nil {
-		return errors.Join(failed, handed.Command.Close(), handed.Cause)
+		stopped := interrupt.NewError(ctx, handed.Cause, handed.Command.Stop(s.opts.Ladder))
+		return errors.Join(stopped, handed.Command.Close(), fmt.Errorf("it could not run on as a job: %w", failed))
 	}
 	background := &BackgroundError{Cause: handed.Cause, Job: job}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

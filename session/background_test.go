@@ -184,3 +184,16 @@ func TestOfAWatchedJobMatchesAndTheEndAreTold(t *testing.T) {
 	assert.Contains(t, told[1], "exit 3")
 	assert.Empty(t, s.Notices())
 }
+
+func TestACommandThatCannotBecomeAJobIsStopped(t *testing.T) {
+	r := registry(t, &session.Options{Jobs: &jobs.Options{MaxRunning: 1}})
+	s := open(t, r, "s")
+	_, err := s.StartJob(testenv.Context(t), jobs.Spec{Command: "sleep 1000"})
+	require.NoError(t, err)
+	res, err := s.Do(testenv.Context(t), command.Request{Script: "echo out; sleep 1000; touch never", HandOver: true, Timeout: 50 * time.Millisecond})
+	require.ErrorIs(t, err, shell.ErrTimeout)
+	require.ErrorIs(t, err, jobs.ErrTooMany)
+	assert.Equal(t, command.CodeTimeout, res.ExitCode)
+	assert.Equal(t, "out\n", res.Stdout.String())
+	assert.Equal(t, "none", says(t, s, "ls never 2>/dev/null || echo none"))
+}

@@ -68,12 +68,16 @@ func (s *Session) endRest() error {
 	return failed
 }
 
-// remove takes a closed session out.
+// remove takes a closed session out. What was to be told of one that nobody has closed is
+// told to the next of its name.
 func (r *Registry) remove(s *Session) {
+	r.gather()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sessions, s.name)
-	r.notices.take(s.name)
+	if !s.reaped {
+		r.notices.take(s.name)
+	}
 }
 
 func (r *Registry) names() []string {

@@ -77,7 +77,11 @@ func (s *Session) reap(after time.Duration) (left time.Duration) {
 		if s.uses > 0 {
 			return after
 		}
-		return time.Until(s.lastUsed.Add(after))
+		last := s.lastUsed
+		if s.lastActive.After(last) {
+			last = s.lastActive
+		}
+		return time.Until(last.Add(after))
 	}
 	s.mu.Lock()
 	left = due()
@@ -86,13 +90,15 @@ func (s *Session) reap(after time.Duration) (left time.Duration) {
 		return left
 	}
 	if s.isActive() {
-		s.keep()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lastActive = time.Now()
 		return after
 	}
 	s.mu.Lock()
 	left = due() // Somebody may have come meanwhile.
 	if left <= 0 {
-		s.closing = true // From here on nobody comes.
+		s.closing, s.reaped = true, true // From here on nobody comes.
 	}
 	s.mu.Unlock()
 	if left > 0 {
@@ -134,6 +140,6 @@ func (r *Registry) lapse(s *Session, after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if used && len(r.lapsed) < mostLapsed {
-		r.lapsed[s.name] = fmt.Sprintf("the session was closed after it had not been used for %v, and is a new one: its directory, variables and functions are gone", after)
+		r.lapsed[s.name] = fmt.Sprintf("the session was closed after it had not been used for %v, and is a new one: its directory, variables, functions and checkpoints are gone", after)
 	}
 }

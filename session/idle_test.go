@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -86,4 +87,17 @@ func TestASessionInWhichSomethingRunsIsNotIdle(t *testing.T) {
 			testenv.Await(t, "the session to be closed", isGone(r, "s"))
 		})
 	}
+}
+
+func TestWhatWasToBeToldOfAnIdleSessionIsToldToTheNextOfItsName(t *testing.T) {
+	r := registry(t, &session.Options{IdleTimeout: soon})
+	s := open(t, r, "s")
+	job, err := s.StartJob(testenv.Context(t), jobs.Spec{Command: "exit 3", Notify: true})
+	require.NoError(t, err)
+	testenv.Await(t, "the session to be closed", isGone(r, "s"))
+	told := strings.Join(open(t, r, "s").Notices(), "\n")
+	assert.Contains(t, told, job.ID)
+	assert.Contains(t, told, "exit 3")
+	assert.Contains(t, told, "is a new one")
+	assert.Empty(t, s.Notices(), "the old one takes nothing any more")
 }

@@ -103,9 +103,21 @@ func (n *notices) know(about string) {
 // each: jobs that ended, lines that they were watched for, terminals whose program ended by
 // itself, what a sandbox refused, that the session of that name before it was closed for
 // being idle. Each is told once, and at most 50 wait.
+//
+// Those of a session that is closed are for the next of its name, if it was closed for being
+// idle; else they are gone.
 func (s *Session) Notices() []string {
 	s.r.gather()
+	if s.isClosing() {
+		return nil
+	}
 	return s.r.notices.take(s.name)
+}
+
+func (s *Session) isClosing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
 }
 
 // Seen takes back the notice that tells the end of a job or a terminal, by its ID, also one
@@ -121,15 +133,26 @@ func (r *Registry) gather() {
 	if registry == nil {
 		return
 	}
-	defer r.watchedEnds(registry) // Behind what they have printed.
 	for _, event := range registry.Drain() {
 		if event.Job != nil {
-			r.notices.put(event.Job.Session, toldOf(event))
+			r.tell(event.Job.Session, toldOf(event))
 			continue
 		}
-		for _, info := range r.names() {
-			r.notices.put(info, toldOf(event))
+		for _, name := range r.names() {
+			r.tell(name, toldOf(event))
 		}
+	}
+	r.tellWatchedEnds(registry) // Behind what they have printed.
+}
+
+// tell queues a notice for a session that is there, or that was idle for too long.
+func (r *Registry) tell(name string, one notice) {
+	r.mu.Lock()
+	_, lapsed := r.lapsed[name]
+	wanted := lapsed || r.sessions[name] != nil
+	r.mu.Unlock()
+	if wanted {
+		r.notices.put(name, one)
 	}
 }
 
@@ -141,20 +164,21 @@ func (r *Registry) watch(id string) {
 	r.watched = append(r.watched, id)
 }
 
-// watchedEnds queues the ends of jobs that were watched.
-func (r *Registry) watchedEnds(registry *jobs.Registry) {
+// tellWatchedEnds queues the ends of jobs that were watched.
+func (r *Registry) tellWatchedEnds(registry *jobs.Registry) {
+	var ended []jobs.Job
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.watched = slices.DeleteFunc(r.watched, func(id string) bool {
 		job, err := registry.Get(id)
-		if err == nil && !job.State.Finished() {
-			return false
+		if err == nil && job.State.Finished() {
+			ended = append(ended, job)
 		}
-		if err == nil {
-			r.notices.put(job.Session, toldOf(jobs.Event{Kind: jobs.Completed, Job: &job}))
-		}
-		return true
+		return err != nil || job.State.Finished()
 	})
+	r.mu.Unlock()
+	for _, job := range ended {
+		r.tell(job.Session, toldOf(jobs.Event{Kind: jobs.Completed, Job: &job}))
+	}
 }
 
 // toldOf says an event in a sentence.
@@ -206,11 +230,16 @@ func (r *Registry) programEnded(c terminal.Change) {
 	case c.Info.Exit != nil:
 		text += ", " + c.Info.Exit.String()
 	}
-	r.notices.put(c.Info.Session, notice{text: text, about: c.ID})
+	r.tell(c.Info.Session, notice{text: text, about: c.ID})
 }
 
-// Notify queues something to tell, for the next Notices.
-func (s *Session) Notify(text string) { s.r.notices.add(s.name, text) }
+// Notify queues something to tell, for the next Notices. Of a session that is closed it is
+// dropped.
+func (s *Session) Notify(text string) {
+	if !s.isClosing() {
+		s.r.notices.add(s.name, text)
+	}
+}
 
 // brief names a command.
 func brief(script string) string { return runes.Brief(script, 60) }

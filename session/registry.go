@@ -54,6 +54,12 @@ type Registry struct {
 // here.
 func New(opts *Options) (*Registry, error) {
 	o := opts.withDefaults()
+	if o.StateDir != "" {
+		var err error
+		if o.StateDir, err = filepath.Abs(o.StateDir); err != nil { // The program may go elsewhere.
+			return nil, &Error{Op: "find the state directory", Err: err}
+		}
+	}
 	if o.Policy != nil {
 		if _, err := sandbox.New(*o.Policy); err != nil {
 			return nil, err
@@ -220,8 +226,7 @@ func (r *Registry) place(name string) (string, error) {
 		return "", &Error{Op: "open the " + name, Err: ErrClosed}
 	}
 	if r.opts.StateDir != "" {
-		dir, err := filepath.Abs(r.opts.StateDir)
-		return filepath.Join(dir, name), err
+		return filepath.Join(r.opts.StateDir, name), nil
 	}
 	if r.program == nil {
 		program, err := rundir.Acquire(r.opts.Shell.RuntimeDir, rand.Text(), false)
@@ -251,7 +256,7 @@ type Info struct {
 
 	Created  time.Time `json:"created"`
 	LastUsed time.Time `json:"last_used"`
-	Commands int       `json:"commands"` // that were run
+	Commands int       `json:"commands"` // that were run, or wait for their turn
 
 	// Jobs and Terminals are how many of them run.
 	Jobs      int `json:"jobs"`

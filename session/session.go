@@ -35,6 +35,8 @@ type Session struct {
 	closing     bool
 	uses        int
 	lastUsed    time.Time
+	lastActive  time.Time // as the reaper has it
+	reaped      bool
 	running     []string // scripts, in the order in which they came
 	commands    int
 	checkpoints []checkpoint
@@ -75,10 +77,11 @@ func (s *Session) sandboxed(policy sandbox.Policy) (*sandbox.Transport, error) {
 		return nil, err
 	}
 	where.Violations = func(v sandbox.Violation) {
-		s.r.notices.add(s.name, "what programs outside would run was made: look at it first: "+v.String())
+		s.r.opts.Logger.Warn("limpet: programs outside would run what it says: look at it first", "session", s.name, "what", v.String())
+		s.Notify("what programs outside would run was made: look at it first: " + v.String())
 	}
 	where.Denied = func(host string, port uint16, why string) {
-		s.r.notices.add(s.name, fmt.Sprintf("the sandbox was not let to %s port %d: %s", host, port, why))
+		s.Notify(fmt.Sprintf("the sandbox was not let to %s port %d: %s", host, port, why))
 	}
 	return where, nil
 }
@@ -95,7 +98,7 @@ func (s *Session) Run(ctx context.Context, script string) (command.Result, error
 // Do runs a request in the session's shell, which it starts if it is the first, and waits
 // for it. Results and errors are those of shell.PersistentShell.Do and shell.Start, but
 // for one: a command that is to be handed over becomes a job, and the error is a
-// [*BackgroundError].
+// [*BackgroundError]. One that cannot become a job is stopped as if it was not to be.
 func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, error) {
 	nothing := command.Result{ExitCode: command.CodeUnknown}
 	if err := req.Validate(); err != nil {
@@ -110,6 +113,9 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 	res, err := sh.Do(ctx, req)
 	if handed, ok := errors.AsType[*shell.HandedOverError](err); ok {
 		err = s.adopt(ctx, handed, err)
+		if stopped, ok := errors.AsType[*shell.InterruptError](err); ok {
+			res.ExitCode = stopped.ExitCode() // It could not be adopted.
+		}
 	}
 	return res, err
 }
@@ -147,8 +153,8 @@ func (s *Session) Interrupt() (ran bool, err error) {
 	return ran, sh.Interrupt()
 }
 
-// Reset brings the session's shell back to the state after its start, and ends what runs
-// in its background. Jobs, terminals and checkpoints stay. It waits for the command that
+// Reset brings the session's shell back to the state after its start, that of a fork to
+// what a new session has, and ends what runs in its background. Jobs, terminals and checkpoints stay. It waits for the command that
 // runs; ctx bounds that.
 func (s *Session) Reset(ctx context.Context) error {
 	sh, done, err := s.use(ctx)

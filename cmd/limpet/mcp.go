@@ -154,7 +154,10 @@ func serve(ctx context.Context, door doorway, opts mcpOptions, console *console)
 	if err != nil {
 		return errors.Join(err, sessions.Close(), door.close())
 	}
-	return errors.Join(door.serve(ctx, server, console), server.Close(), sessions.Close())
+	err = door.serve(ctx, server, console)
+	closed := make(chan error, 1)
+	go func() { closed <- server.Close() }() // A client that does not read may hold it up.
+	return errors.Join(err, sessions.Close(), <-closed)
 }
 
 func (f *mcpFlags) overHTTP(cmd *cobra.Command) bool { return cmd.Flags().Changed("http") }
