@@ -1,13 +1,11 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"unicode/utf8"
 )
 
@@ -67,8 +65,8 @@ var ErrOmitted = errors.New("command: that part of the output was not kept; rais
 
 // ReadAt reads from offset off of the stream as the command wrote it, from
 // Head and Tail and from the file at Path if there is one, so that a long
-// output can be paged. It returns [ErrOmitted] at a gap and [io.EOF] at the
-// end, as [io.ReaderAt] says.
+// output can be paged. It returns [ErrOmitted] at a gap, behind which
+// [Output.Kept] leads, and [io.EOF] at the end, as [io.ReaderAt] says.
 func (o Output) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, fmt.Errorf("command: negative offset %d", off)
@@ -106,79 +104,42 @@ func (o Output) readFile(p []byte, off int64) (int, error) {
 	}
 	defer f.Close() // Read only: nothing to lose.
 	n, err := readKept(f, p, off)
-	if n > 0 || err != nil {
-		return n, err
+	switch {
+	case n > 0:
+		return n, nil
+	case err != nil && err != io.EOF: // The end of the file is not that of the stream.
+		return 0, err
 	}
 	return 0, ErrOmitted
 }
 
-// Match is a line that [Output.Search] found.
-type Match struct {
-	Offset int64  // of the line's first byte in the stream
-	Line   string // without its newline
-}
-
-// maxSearchLine bounds the memory of a search in output without newlines.
-const maxSearchLine = 1 << 20
-
-// Search returns the first max lines that match re, or all of them if max is
-// 0 or less. Lines over 1 MiB are searched in pieces. What was not kept is
-// passed over.
-func (o Output) Search(re *regexp.Regexp, max int) ([]Match, error) {
-	var found []Match
-	for _, part := range o.parts() {
-		lines := bufio.NewReaderSize(part, maxSearchLine)
-		for at := part.start; ; {
-			line, err := lines.ReadSlice('\n')
-			if len(line) > 0 {
-				text := bytes.TrimSuffix(line, []byte("\n"))
-				if re.Match(text) {
-					found = append(found, Match{Offset: at, Line: string(text)})
-					if max > 0 && len(found) == max {
-						return found, nil
-					}
-				}
-				at += int64(len(line))
-			}
-			if errors.Is(err, bufio.ErrBufferFull) {
-				continue
-			}
-			if err != nil {
-				if err == io.EOF || errors.Is(err, ErrOmitted) {
-					break
-				}
-				return found, err
-			}
+// Kept returns the first stretch that is kept of what begins at off: ReadAt has the
+// bytes from the one offset up to the other. It steps over a gap, so that a reader
+// finds what is kept behind it. Where nothing more is kept both are Total. A file at
+// Path may go at any time, and what was in it.
+func (o Output) Kept(off int64) (from, to int64) {
+	for _, p := range o.parts() {
+		if end := p[1]; off < end {
+			return max(off, p[0]), end
 		}
 	}
-	return found, nil
+	return o.Total, o.Total
 }
 
-// part is a stretch of the stream without a gap.
-type part struct {
-	*io.SectionReader
-	start int64
-}
-
-func (o Output) parts() []part {
-	section := func(from, to int64) part {
-		return part{io.NewSectionReader(o, from, to-from), from}
-	}
+// parts are the stretches that are kept, with no two that touch.
+func (o Output) parts() [][2]int64 {
 	if o.Omitted() <= 0 {
-		return []part{section(0, o.Total)}
+		return [][2]int64{{0, o.Total}}
 	}
-	tailAt := o.Total - int64(len(o.Tail))
-	parts := []part{section(0, int64(len(o.Head)))}
-	for _, kept := range o.keptRanges(int64(len(o.Head)), tailAt) {
-		if last := &parts[len(parts)-1]; last.start+last.Size() == kept[0] {
-			*last = section(last.start, kept[1])
+	headEnd, tailAt := int64(len(o.Head)), o.Total-int64(len(o.Tail))
+	all := append([][2]int64{{0, headEnd}}, o.keptRanges(headEnd, tailAt)...)
+	var parts [][2]int64
+	for _, p := range append(all, [2]int64{tailAt, o.Total}) {
+		if last := len(parts) - 1; last >= 0 && parts[last][1] == p[0] {
+			parts[last][1] = p[1]
 			continue
 		}
-		parts = append(parts, section(kept[0], kept[1]))
+		parts = append(parts, p)
 	}
-	if last := &parts[len(parts)-1]; last.start+last.Size() == tailAt {
-		*last = section(last.start, o.Total)
-		return parts
-	}
-	return append(parts, section(tailAt, o.Total))
+	return parts
 }

@@ -137,6 +137,55 @@ func TestReadAtWithoutTheFileSaysOmitted(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
+func TestReadAtBehindAFileThatIsTooShortSaysOmitted(t *testing.T) {
+	whole, out := sparse(t)
+	require.NoError(t, os.Truncate(out.Path, 60*4096))
+	buf := make([]byte, 200)
+	n, err := out.ReadAt(buf, 60*4096-100)
+	assert.ErrorIs(t, err, command.ErrOmitted)
+	assert.Equal(t, string(whole[60*4096-100:60*4096]), string(buf[:n]))
+}
+
+func TestKeptStepsOverGaps(t *testing.T) {
+	_, out := sparse(t)
+	gone, headless, tailless := out, out, out
+	gone.Path = filepath.Join(t.TempDir(), "gone")
+	headless.Head, headless.Path = nil, ""
+	tailless.Tail, tailless.Path = nil, ""
+	const gap, behind, total = 8 * 4096, 56 * 4096, 64 * 4096
+	for _, test := range []struct {
+		name          string
+		out           command.Output
+		off, from, to int64
+	}{
+		{"the beginning", out, 0, 0, gap},
+		{"in the file", out, 5000, 5000, gap},
+		{"the last byte before the gap", out, gap - 1, gap - 1, gap},
+		{"at the gap", out, gap, behind, total},
+		{"in the gap", out, gap + 4097, behind, total},
+		{"the last byte of the gap", out, behind - 1, behind, total},
+		{"behind the gap", out, behind + 1, behind + 1, total},
+		{"in the tail", out, total - 1, total - 1, total},
+		{"at the end", out, total, total, total},
+		{"beyond the end", out, total + 1, total, total},
+		{"head without the file", gone, 10, 10, 1000},
+		{"tail without the file", gone, 1000, total - 1000, total},
+		{"no head", headless, 0, total - 1000, total},
+		{"no tail", tailless, 1000, total, total},
+		{"nothing", command.Output{}, 0, 0, 0},
+		{"all", command.Output{Head: []byte("abc"), Total: 3}, 1, 1, 3},
+		{"head and tail meet", command.Output{Head: []byte("ab"), Tail: []byte("cd"), Total: 4}, 1, 1, 4},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			from, to := test.out.Kept(test.off)
+			assert.Equal(t, [2]int64{test.from, test.to}, [2]int64{from, to})
+			n, err := test.out.ReadAt(make([]byte, to-from), from)
+			assert.NoError(t, err)
+			assert.EqualValues(t, to-from, n)
+		})
+	}
+}
+
 func TestReadAtIsGoodForASectionReader(t *testing.T) {
 	out := command.Output{Head: []byte("hello "), Tail: []byte("world"), Total: 11}
 	all, err := io.ReadAll(io.NewSectionReader(out, 0, out.Total))
@@ -191,4 +240,82 @@ func TestSearchDoesNotJoinLinesAcrossTheGap(t *testing.T) {
 	found, err = out.Search(regexp.MustCompile("ree|tw"), 0)
 	require.NoError(t, err)
 	assert.Equal(t, []command.Match{{4, "tw"}, {91, "ree"}}, found)
+}
+
+func TestScanBeginsAnywhereAndCountsWhatItPassesOver(t *testing.T) {
+	out := command.Output{Head: []byte("one\n\ntw"), Tail: []byte("ree\nfour"), Total: 100}
+	scan := func(from int64, until string) (seen []command.Match, omitted int64) {
+		omitted, err := out.Scan(from, func(offset int64, line []byte) bool {
+			seen = append(seen, command.Match{Offset: offset, Line: string(line)})
+			return string(line) != until
+		})
+		require.NoError(t, err)
+		return seen, omitted
+	}
+	all := []command.Match{{0, "one"}, {4, ""}, {5, "tw"}, {92, "ree"}, {96, "four"}}
+	for _, test := range []struct {
+		from    int64
+		until   string
+		want    []command.Match
+		omitted int64
+	}{
+		{0, "-", all, 85},
+		{-3, "-", all, 85},
+		{4, "-", all[1:], 85},
+		{6, "-", append([]command.Match{{6, "w"}}, all[3:]...), 85},
+		{50, "-", all[3:], 42},
+		{96, "-", all[4:], 0},
+		{100, "-", nil, 0},
+		{200, "-", nil, 0},
+		{0, "tw", all[:3], 0},
+		{0, "ree", all[:4], 85},
+	} {
+		seen, omitted := scan(test.from, test.until)
+		assert.Equal(t, test.want, seen, "from %d until %q", test.from, test.until)
+		assert.Equal(t, test.omitted, omitted, "from %d until %q", test.from, test.until)
+	}
+}
+
+func TestAScanCountsAllGaps(t *testing.T) {
+	whole, out := sparse(t)
+	f, err := os.Create(out.Path)
+	require.NoError(t, err)
+	_, err = f.WriteAt(whole[16*4096:24*4096], 16*4096)
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(out.Total))
+	require.NoError(t, f.Close())
+	at, seen := int64(0), int64(0)
+	omitted, err := out.Scan(0, func(offset int64, line []byte) bool {
+		assert.Equal(t, string(whole[offset:offset+int64(len(line))]), string(line))
+		assert.GreaterOrEqual(t, offset, at)
+		at = offset + int64(len(line))
+		seen += int64(len(line))
+		return true
+	})
+	require.NoError(t, err)
+	assert.EqualValues(t, len(whole)-1000-8*4096-1000, omitted)
+	newlines := bytes.Count(whole[:1000], []byte("\n")) + bytes.Count(whole[16*4096:24*4096], []byte("\n")) + bytes.Count(out.Tail, []byte("\n"))
+	assert.EqualValues(t, out.Total, seen+int64(newlines)+omitted)
+}
+
+func TestAScanGoesOnInMemoryWhenTheFileGoes(t *testing.T) {
+	whole := bytes.Repeat([]byte("0123456\n"), 3<<17) // 3 MiB, so that it is not read at once
+	path := filepath.Join(t.TempDir(), "kept")
+	require.NoError(t, os.WriteFile(path, whole, 0o600))
+	out := command.Output{Head: whole[:800], Tail: whole[len(whole)-800:], Total: int64(len(whole)), Path: path}
+	var last int64
+	lines := int64(0)
+	omitted, err := out.Scan(0, func(offset int64, line []byte) bool {
+		if offset == 800 {
+			require.NoError(t, os.Remove(path))
+		}
+		require.Equal(t, "0123456", string(line))
+		last = offset
+		lines++
+		return true
+	})
+	require.NoError(t, err)
+	assert.EqualValues(t, len(whole)-8, last)
+	assert.NotZero(t, omitted)
+	assert.EqualValues(t, len(whole), lines*8+omitted)
 }

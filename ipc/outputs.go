@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -100,6 +101,7 @@ func (o *Outputs) Move(fd int, path string) error {
 	if users((*c).f) == others {
 		return ErrHeld
 	}
+	(*c).bound((*c).size(), math.MaxInt64) // It may have grown since it was looked at last.
 	if err := (*c).move(path); err != nil {
 		return err
 	}
