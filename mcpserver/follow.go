@@ -31,7 +31,7 @@ type followed struct {
 
 // follow is a resource that somebody follows.
 type follow struct {
-	clients map[*mcp.ServerSession]int // how often each has asked
+	clients map[*mcp.ServerSession]bool
 	stop    context.CancelFunc
 }
 
@@ -76,11 +76,11 @@ func (f *followed) subscribe(_ context.Context, req *mcp.SubscribeRequest) error
 	one := f.follows[uri]
 	if one == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		one = &follow{make(map[*mcp.ServerSession]int), stop}
+		one = &follow{make(map[*mcp.ServerSession]bool), stop}
 		f.follows[uri] = one
 		f.watching.Go(func() { watch(ctx) })
 	}
-	one.clients[req.Session]++
+	one.clients[req.Session] = true // Twice is as once, as the SDK has it.
 	if !f.clients[req.Session] {
 		f.clients[req.Session] = true
 		f.watching.Go(func() { f.await(req.Session) })
@@ -88,14 +88,12 @@ func (f *followed) subscribe(_ context.Context, req *mcp.SubscribeRequest) error
 	return nil
 }
 
-// unsubscribe takes back one subscribe.
+// unsubscribe takes back what was subscribed to.
 func (f *followed) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if one := f.follows[req.Params.URI]; one != nil && one.clients[req.Session] > 0 {
-		if one.clients[req.Session]--; one.clients[req.Session] == 0 {
-			f.drop(req.Params.URI, req.Session)
-		}
+	if one := f.follows[req.Params.URI]; one != nil && one.clients[req.Session] {
+		f.drop(req.Params.URI, req.Session)
 	}
 	return nil
 }
@@ -117,7 +115,7 @@ func (f *followed) await(client *mcp.ServerSession) {
 	defer f.mu.Unlock()
 	delete(f.clients, client)
 	for uri, one := range f.follows {
-		if one.clients[client] > 0 {
+		if one.clients[client] {
 			f.drop(uri, client)
 		}
 	}

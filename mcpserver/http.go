@@ -29,6 +29,9 @@ const (
 // maxBody bounds a request: a script may have 1 MB, and six times as much in JSON.
 const maxBody = 16 << 20
 
+// bodyTimeout bounds how long a request may take to come.
+const bodyTimeout = time.Minute
+
 // clientTimeout is when a client of the old era that said nothing is taken for gone. What
 // it has here is next to nothing, and not all clients start anew when they are told that
 // they are not known: an editor may sleep over a long weekend.
@@ -79,6 +82,7 @@ type httpHandler struct {
 func (h *httpHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !h.knows(req.Header.Get("Authorization")) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="limpet"`)
+		hangUp(w)
 		http.Error(w, "limpet: the token is missing or wrong: send it as \"Authorization: Bearer TOKEN\"; limpet mcp said at its start where it is", http.StatusUnauthorized)
 		return
 	}
@@ -88,7 +92,8 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	defer answered()
-	body := &endOfBody{ReadCloser: req.Body}
+	body := &endOfBody{ReadCloser: req.Body, connection: http.NewResponseController(w)}
+	_ = body.connection.SetReadDeadline(time.Now().Add(bodyTimeout)) // A writer for tests has none.
 	req.Body = body
 	live := newLiveWriter(w, body, h.alive)
 	defer live.end()
@@ -134,6 +139,14 @@ func (h *httpHandler) knows(header string) bool {
 	return subtle.ConstantTimeCompare(sum[:], h.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
+// hangUp has the connection closed behind the answer, without the rest of the request: who
+// may not ask may not hold it open either.
+func hangUp(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // A writer for tests has none.
+}
+
 func otherSite(w http.ResponseWriter, _ *http.Request) {
+	hangUp(w)
 	http.Error(w, "limpet: a page of another site asked for this, and is refused: use a client that is no web page, or one behind the same origin", http.StatusForbidden)
 }

@@ -126,13 +126,14 @@ func (w *liveWriter) FlushError() error {
 // endOfBody is the body of a request, and knows when all of it was read.
 type endOfBody struct {
 	io.ReadCloser
-	ended atomic.Bool
+	connection *http.ResponseController // nil in tests
+	ended      atomic.Bool
 }
 
 func (b *endOfBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.ended.Store(true)
+	if err != nil && !b.ended.Swap(true) && b.connection != nil {
+		_ = b.connection.SetReadDeadline(time.Time{}) // From here on it is heard whether the client hangs up.
 	}
 	return n, err
 }

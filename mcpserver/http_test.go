@@ -374,3 +374,17 @@ func TestABodyThatIsTooLargeIsRefused(t *testing.T) {
 	assert.Equal(t, "1048577\n", c.run(script).Stdout)
 	assert.Equal(t, "1048577\n", s.client(eras[0], nil).run(script).Stdout)
 }
+
+// Who has no token holds nothing open, however slowly its request comes.
+func TestARequestWithoutTheTokenIsOverAtOnce(t *testing.T) {
+	s := serveHTTP(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close() // The server has.
+	require.NoError(t, conn.SetDeadline(time.Now().Add(testenv.Patience)))
+	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 200\r\n\r\n{")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(conn) // To the end, though the body never comes.
+	require.NoError(t, err)
+	assert.Contains(t, string(answer), "401 Unauthorized")
+}

@@ -18,9 +18,7 @@ type interruptOut struct {
 }
 
 func interruptSession(_ context.Context, c *call, in interruptIn) (interruptOut, error) {
-	if in.Session == "" {
-		in.Session = defaultSession
-	}
+	in.Session = sessionOr(in.Session)
 	out := interruptOut{Session: in.Session}
 	sess, err := c.server.sessions.Get(in.Session)
 	if err != nil {

@@ -55,7 +55,6 @@ func TestAnEndThatAnAnswerHasShownIsNoNotice(t *testing.T) {
 		"wait":       func(id string) object { out, _ := h.call("job_wait", object{"jobs": []string{id}}); return out },
 		"kill":       func(id string) object { out, _ := h.call("job_kill", object{"job": id}); return out },
 		"list":       func(string) object { out, _ := h.call("job_list", object{"session": "default"}); return out },
-		"list all":   func(string) object { out, _ := h.call("job_list", nil); return out },
 		"write":      func(id string) object { h.refuse("job_write", object{"job": id, "text": "x"}); return nil },
 	} {
 		id := h.background("default", "echo one; echo two", object{"keep_stdin_open": true})
@@ -105,4 +104,13 @@ func TestAJobThatRunsIsNotTakenForSeen(t *testing.T) {
 	open()
 	h.unseen(id)
 	assert.Contains(t, h.later("default"), "has ended: exit 5")
+}
+
+// Another agent may list them than the one that waits for the end.
+func TestAListOfAllJobsLeavesTheirEndsToTheirSessions(t *testing.T) {
+	h := connect(t, setup{})
+	id := h.background("default", "exit 3", nil)
+	h.unseen(id)
+	h.call("job_list", nil)
+	assert.Contains(t, h.later("default"), "exit 3")
 }

@@ -1,27 +1,30 @@
 package mcpserver
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"regexp"
 	"strings"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/runes"
 )
 
 // readIn is what read_output is asked.
 type readIn struct {
-	ResultID   string `json:"result_id" jsonschema:"That of a run_command, as r7."`
+	ResultID   string `json:"result_id" jsonschema:"That of a run_command, as r7-x3kq."`
 	Stream     string `json:"stream,omitempty" jsonschema:"Default: stdout." enum:"stdout,stderr"`
 	Offset     *int64 `json:"offset,omitempty" jsonschema:"The first byte to read, from 0; negative counts from the end."`
-	Bytes      int    `json:"bytes,omitempty" jsonschema:"How many bytes to read from there. Default: 16384." min:"1" max:"262144"`
-	TailLines  int    `json:"tail_lines,omitempty" jsonschema:"Read so many of the last lines, instead." min:"1" max:"10000"`
-	Pattern    string `json:"pattern,omitempty" jsonschema:"Find the lines that match this regular expression (RE2), instead."`
-	MaxMatches int    `json:"max_matches,omitempty" jsonschema:"At most so many. Default: 50." min:"1" max:"1000"`
-	Raw        bool   `json:"raw,omitempty" jsonschema:"Keep escape sequences and carriage returns."`
+	Bytes      int    `json:"bytes,omitempty" jsonschema:"How many bytes to read from there. The default is in the description." min:"1" max:"262144"`
+	TailLines  int    `json:"tail_lines,omitempty" jsonschema:"Or: read so many of the last lines." min:"1" max:"10000"`
+	Pattern    string `json:"pattern,omitempty" jsonschema:"Or: find the lines that match this regular expression (RE2)."`
+	MaxMatches int    `json:"max_matches,omitempty" jsonschema:"With pattern: at most so many. Default: 50." min:"1" max:"1000"`
+	FromOffset int64  `json:"from_offset,omitempty" jsonschema:"With pattern: search from this byte on." min:"0"`
+	MaxOutput  int    `json:"max_output_bytes,omitempty" jsonschema:"With tail_lines or pattern: how much of the lines, or matches, to return at most. The default is in the description." min:"256" max:"262144"`
+	Raw        bool   `json:"raw,omitempty" jsonschema:"Keep escape sequences and carriage returns; a pattern then meets them."`
 }
 
 // readOut is what read_output returns.
@@ -30,11 +33,14 @@ type readOut struct {
 	Stream     string  `json:"stream"`
 	Text       string  `json:"text"`
 	Offset     int64   `json:"offset" jsonschema:"Of the first byte of text in the stream."`
-	NextOffset int64   `json:"next_offset" jsonschema:"Where the rest begins."`
+	NextOffset int64   `json:"next_offset" jsonschema:"Where the rest begins: for offset, or with a pattern for from_offset."`
 	TotalBytes int64   `json:"total_bytes"`
 	More       bool    `json:"more,omitempty" jsonschema:"There is more behind it: more bytes, or more matches."`
-	Omitted    int64   `json:"omitted,omitempty" jsonschema:"So many bytes before text were asked for and are not kept."`
+	Omitted    int64   `json:"omitted,omitempty" jsonschema:"So many bytes before text were asked for and are not in it: they are not kept, or there was no room for all of tail_lines. With pattern: so many were not searched, as they are not kept."`
 	Matches    []match `json:"matches,omitempty"`
+
+	searched bool
+	cut      int64 // so many of Omitted are kept, and there was no room for them
 }
 
 // match is a line that a pattern has found.
@@ -44,20 +50,36 @@ type match struct {
 	Text   string `json:"text"`
 }
 
-// The defaults of read_output.
-const (
-	defaultBytes   = 16 << 10
-	defaultMatches = 50
-)
+// defaultMatches is how many lines are found unless the call says otherwise.
+const defaultMatches = 50
+
+// check fills in what was left out, and refuses what cannot be meant.
+func (in *readIn) check(limit int) error {
+	switch {
+	case count(in.Offset != nil || in.Bytes > 0, in.TailLines > 0, in.Pattern != "") > 1:
+		return badArgument(`only one of "offset" with "bytes", "tail_lines" and "pattern" can be used; with "pattern", "from_offset" is where to begin`)
+	case in.Pattern == "" && (in.MaxMatches > 0 || in.FromOffset > 0):
+		return badArgument(`"max_matches" and "from_offset" go with "pattern"`)
+	case in.Pattern == "" && in.TailLines == 0 && in.MaxOutput > 0:
+		return badArgument(`"max_output_bytes" goes with "tail_lines" or "pattern"; else "bytes" says how much to read`)
+	}
+	if in.Pattern != "" {
+		if err := matchable("pattern", in.Pattern); err != nil {
+			return err
+		}
+	}
+	in.Stream = cmp.Or(in.Stream, "stdout")
+	in.Bytes = cmp.Or(in.Bytes, limit)
+	in.MaxMatches = cmp.Or(in.MaxMatches, defaultMatches)
+	in.MaxOutput = cmp.Or(in.MaxOutput, limit)
+	return nil
+}
 
 // readOutput reads more of an earlier output.
 func readOutput(_ context.Context, c *call, in readIn) (readOut, error) {
 	none := func(err error) (readOut, error) { return readOut{}, err }
-	if in.Stream == "" {
-		in.Stream = "stdout"
-	}
-	if n := count(in.Offset != nil || in.Bytes > 0, in.TailLines > 0, in.Pattern != ""); n > 1 {
-		return none(badArgument(`only one of "offset" with "bytes", "tail_lines" and "pattern" can be used`))
+	if err := in.check(c.server.opts.AnswerLimit); err != nil {
+		return none(err)
 	}
 	result, err := c.server.results.get(in.ResultID)
 	if err != nil {
@@ -67,19 +89,26 @@ func readOutput(_ context.Context, c *call, in readIn) (readOut, error) {
 	if in.Stream == "stderr" {
 		o = result.stderr
 	}
-	out := readOut{ResultID: in.ResultID, Stream: in.Stream, TotalBytes: o.Total}
-	switch {
-	case in.Pattern != "":
-		err = out.search(o, in)
-	case in.TailLines > 0:
-		err = out.tail(o, in)
-	default:
-		err = out.read(o, in)
+	out, err := readOf(o, in)
+	if errors.Is(err, command.ErrOmitted) {
+		o.Path = "" // The file was there, and went just now: what is in memory counts.
+		out, err = readOf(o, in)
 	}
 	if err != nil {
 		return none(err)
 	}
 	return out, nil
+}
+
+func readOf(o command.Output, in readIn) (readOut, error) {
+	out := readOut{ResultID: in.ResultID, Stream: in.Stream, TotalBytes: o.Total}
+	switch {
+	case in.Pattern != "":
+		return out, out.search(o, in)
+	case in.TailLines > 0:
+		return out, out.tail(o, in)
+	}
+	return out, out.read(o, in)
 }
 
 func count(conditions ...bool) (n int) {
@@ -91,54 +120,112 @@ func count(conditions ...bool) (n int) {
 	return n
 }
 
-func (out *readOut) search(o command.Output, in readIn) error {
-	if err := matchable("pattern", in.Pattern); err != nil {
+// search finds lines. The first that there is no room for says where the rest begins.
+func (out *readOut) search(o command.Output, in readIn) (err error) {
+	if in.FromOffset > o.Total {
+		return badArgument(`"from_offset" is %d, and the stream has %d bytes`, in.FromOffset, o.Total)
+	}
+	out.searched, out.Offset, out.NextOffset = true, in.FromOffset, o.Total
+	re, size := regexp.MustCompile(in.Pattern), 0
+	out.Omitted, err = o.Scan(in.FromOffset, func(offset int64, line []byte) bool {
+		text := plain(line, in.Raw)
+		if !re.MatchString(text) {
+			return true
+		}
+		size += len(text)
+		if len(out.Matches) == in.MaxMatches || len(out.Matches) > 0 && size > in.MaxOutput {
+			out.NextOffset, out.More = offset, true
+			return false
+		}
+		if len(text) > in.MaxOutput {
+			text = around(text, re.FindStringIndex(text)[0], in.MaxOutput, offset)
+		}
+		out.Matches = append(out.Matches, match{Offset: offset, Text: text})
+		return true
+	})
+	return err
+}
+
+// around is as much of a long line as there is room for, with what was found in it.
+func around(line string, found, room int, offset int64) string {
+	from := min(max(0, found-room/4), len(line)-room)
+	b := []byte(line[from : from+room])
+	b = b[runes.BrokenStart(b):]
+	b = b[:runes.Whole(b)]
+	return fmt.Sprintf("%s [%d bytes of this line are left out: read_output with offset %d]", b, len(line)-len(b), offset)
+}
+
+// tail reads the last lines, as far as they are kept in one piece with the end.
+func (out *readOut) tail(o command.Output, in readIn) error {
+	var before, first, end int64 // the last gap, and the end of what is behind it
+	for end < o.Total {
+		before = end
+		first, end = o.Kept(before)
+	}
+	begin, err := lastLines(o, first, in.TailLines)
+	if err != nil {
 		return err
 	}
-	most := in.MaxMatches
-	if most == 0 {
-		most = defaultMatches
+	lost := int64(0)
+	if begin < first { // They begin in the gap.
+		begin, lost = first, first-before
 	}
-	found, err := o.Search(regexp.MustCompile(in.Pattern), most+1)
-	if err != nil {
-		return gone(err)
+	for room := int64(in.MaxOutput); ; room = room * 3 / 4 {
+		at, all := begin, o.Total-begin <= room
+		if !all {
+			at = o.Total - room - 1 // The byte before what there is room for may end a line.
+		}
+		b := make([]byte, o.Total-at)
+		if _, err := o.ReadAt(b, at); err != nil {
+			return err
+		}
+		if !all {
+			first := b[0]
+			if b = b[1:]; first != '\n' {
+				b = lines(b, true)
+			}
+		}
+		if out.Text = plain(b, in.Raw); len(out.Text) > in.MaxOutput { // What is no UTF-8 takes more room than it had.
+			continue
+		}
+		out.Offset, out.NextOffset = o.Total-int64(len(b)), o.Total
+		out.cut = out.Offset - begin
+		out.Omitted = lost + out.cut
+		return nil
 	}
-	if len(found) > most {
-		found, out.More = found[:most], true
-	}
-	for _, m := range found {
-		out.Matches = append(out.Matches, match{Offset: m.Offset, Text: lastOf(plain([]byte(m.Line), in.Raw))})
-	}
-	out.NextOffset = o.Total
-	return nil
 }
 
-// tail reads the last lines, of which as many are looked for as an answer can have.
-func (out *readOut) tail(o command.Output, in readIn) error {
-	const most = 256 << 10
-	from := max(0, o.Total-most)
-	b, from, err := readFrom(o, from, most)
-	if err != nil {
-		return gone(err)
-	}
-	begin := len(b)
-	for range in.TailLines {
-		end := max(0, begin-1) // Before the newline of the line before.
-		i := strings.LastIndexByte(string(b[:end]), '\n')
-		begin = i + 1
-		if i < 0 {
-			break
+// lastLines returns where the last lines begin, of which there are so many, or -1 if that is
+// before what is kept from first on.
+func lastLines(o command.Output, first int64, n int) (begin int64, err error) {
+	b := make([]byte, 64<<10)
+	for at := o.Total; at > first; {
+		b = b[:min(int64(cap(b)), at-first)]
+		at -= int64(len(b))
+		if _, err := o.ReadAt(b, at); err != nil {
+			return 0, err
+		}
+		for i := len(b) - 1; i >= 0; i-- {
+			if i = bytes.LastIndexByte(b[:i+1], '\n'); i < 0 {
+				break
+			}
+			behind := at + int64(i) + 1
+			if behind == o.Total {
+				continue // It ends the last line.
+			}
+			if n--; n == 0 {
+				return behind, nil
+			}
 		}
 	}
-	out.Text, out.Offset, out.NextOffset = plain(b[begin:], in.Raw), from+int64(begin), o.Total
-	return nil
+	if first == 0 {
+		return 0, nil
+	}
+	return -1, nil
 }
 
+// read reads a range.
 func (out *readOut) read(o command.Output, in readIn) error {
-	size := in.Bytes
-	if size == 0 {
-		size = defaultBytes
-	}
 	from := int64(0)
 	if in.Offset != nil {
 		from = *in.Offset
@@ -149,66 +236,49 @@ func (out *readOut) read(o command.Output, in readIn) error {
 	if from > o.Total {
 		return badArgument(`"offset" is %d, and the stream has %d bytes`, from, o.Total)
 	}
-	b, at, err := readFrom(o, from, size)
-	if err != nil {
-		return gone(err)
+	at, end := o.Kept(from)
+	b := make([]byte, min(int64(in.Bytes), end-at))
+	if _, err := o.ReadAt(b, at); err != nil {
+		return err
 	}
-	if at+int64(len(b)) < o.Total {
-		b = lines(b, false)
+	if at+int64(len(b)) < end {
+		if whole := lines(b, false); len(whole) > 0 {
+			b = whole
+		}
 	}
 	out.Text, out.Offset, out.NextOffset, out.Omitted = plain(b, in.Raw), at, at+int64(len(b)), at-from
 	out.More = out.NextOffset < o.Total
 	return nil
 }
 
-// readFrom reads what is kept from an offset on, or, if that is in a gap, behind it.
-func readFrom(o command.Output, from int64, most int) (b []byte, at int64, err error) {
-	b = make([]byte, min(int64(most), o.Total-from))
-	n, err := o.ReadAt(b, from)
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, command.ErrOmitted) && n > 0:
-		err = nil
-	case errors.Is(err, command.ErrOmitted):
-		// The end is kept in any case.
-		if behind := o.Total - int64(len(o.Tail)); from < behind {
-			return readFrom(o, behind, most)
-		}
-	}
-	return b[:n], from, err
-}
-
-// gone says what became of a file that an output is in.
-func gone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrClosed) {
-		return errors.New("that part of the output is not kept any more: the session has printed too much since, or was closed; run the command again, with its output in a file")
-	}
-	return err
-}
-
 func (o readOut) text() string {
 	var text strings.Builder
-	for _, m := range o.Matches {
-		fmt.Fprintf(&text, "%d: %s\n", m.Offset, m.Text)
-	}
-	if o.Omitted > 0 {
-		fmt.Fprintf(&text, "[%d bytes before this are not kept]\n", o.Omitted)
-	}
-	text.WriteString(o.Text)
-	if o.Text != "" && !strings.HasSuffix(o.Text, "\n") {
-		text.WriteByte('\n')
-	}
-	switch {
-	case o.Matches != nil || o.Text == "" && o.NextOffset == o.TotalBytes && o.Offset == 0:
-		fmt.Fprintf(&text, "[%d lines found in %d bytes of %s", len(o.Matches), o.TotalBytes, o.Stream)
-		if o.More {
-			text.WriteString("; there are more")
-		}
+	switch lost := o.Omitted - o.cut; {
+	case lost == 0:
+	case o.searched:
+		fmt.Fprintf(&text, "[%d bytes were not searched: they are not kept]\n", lost)
 	default:
-		fmt.Fprintf(&text, "[bytes %d to %d of %d of %s", o.Offset, o.NextOffset, o.TotalBytes, o.Stream)
-		if o.More {
-			fmt.Fprintf(&text, "; the rest: offset %d", o.NextOffset)
-		}
+		fmt.Fprintf(&text, "[%d bytes before this are not kept]\n", lost)
 	}
-	text.WriteByte(']')
+	if o.cut > 0 {
+		fmt.Fprintf(&text, "[%d bytes of these lines are left out: read_output with offset %d, or max_output_bytes]\n", o.cut, o.Offset-o.cut)
+	}
+	for _, m := range o.Matches {
+		fmt.Fprintf(&text, "offset %d: %s\n", m.Offset, m.Text)
+	}
+	text.WriteString(body(o.Text))
+	where := fmt.Sprintf("bytes %d to %d of %d of %s", o.Offset, o.NextOffset, o.TotalBytes, o.Stream)
+	switch {
+	case o.searched:
+		where = fmt.Sprintf("%d lines found in %s", len(o.Matches), o.Stream)
+		if o.More {
+			where += fmt.Sprintf("; more: from_offset %d", o.NextOffset)
+		}
+	case o.NextOffset == o.Offset:
+		where = fmt.Sprintf("nothing there: %s has %d bytes", o.Stream, o.TotalBytes)
+	case o.More:
+		where += fmt.Sprintf("; the rest: offset %d", o.NextOffset)
+	}
+	text.WriteString(remarks(where))
 	return text.String()
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/limpet-sh/limpet/session"
 )
 
 // progress tells the client how far the call is, as often as Options say, until stop is
@@ -46,6 +48,20 @@ func (c *call) progress(ctx context.Context, line func() string) (stop func()) {
 		cancel()
 		sending.Wait()
 	}
+}
+
+// waits tells the client of a call that waits for a session's turn, and prints nothing. Call
+// stop as that of progress.
+func (c *call) waits(ctx context.Context, sess *session.Session) (stop func()) {
+	return c.progress(ctx, func() string { return behind(sess.Info().Running) })
+}
+
+// behind says what is waited for.
+func behind(running string) string {
+	if running == "" {
+		return ""
+	}
+	return "waits for its turn behind: " + brief(running)
 }
 
 // lastLine is a Writer that remembers the end of what is written to it. It is safe for

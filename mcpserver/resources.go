@@ -120,13 +120,13 @@ func (s *Server) listed() map[string]*mcp.Resource {
 		uri := uriOf(template, id)
 		list[uri] = &mcp.Resource{URI: uri, Name: name, Title: name + ": " + brief(what), MIMEType: "text/plain"}
 	}
-	if r, err := s.sessions.Jobs(); err == nil && s.offers(groupJobs) {
+	if r, err := s.jobsIfOffered(); err == nil {
 		all, _ := r.List(jobs.Filter{}) // A list is better than none.
 		for _, job := range all {
 			put(jobURI, job.ID, "log of job "+job.ID, job.Command)
 		}
 	}
-	if r, err := s.sessions.Terminals(); err == nil && s.offers(groupTerminals) {
+	if r, err := s.terminalsIfOffered(); err == nil {
 		all, _ := r.List() // As above.
 		for _, info := range all {
 			if info.Owner == r.Owner() {
@@ -135,4 +135,20 @@ func (s *Server) listed() map[string]*mcp.Resource {
 		}
 	}
 	return list
+}
+
+var errNotOffered = errors.New("not offered")
+
+func (s *Server) jobsIfOffered() (*jobs.Registry, error) {
+	if !s.offers(groupJobs) {
+		return nil, errNotOffered
+	}
+	return s.sessions.Jobs()
+}
+
+func (s *Server) terminalsIfOffered() (*terminal.Registry, error) {
+	if !s.offers(groupTerminals) {
+		return nil, errNotOffered
+	}
+	return s.sessions.Terminals()
 }

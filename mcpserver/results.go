@@ -1,41 +1,42 @@
 package mcpserver
 
 import (
+	"crypto/rand"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/limpet-sh/limpet/command"
 )
 
 // results are what commands have printed, for a while: a model may want more of it than
-// it was given.
+// it was given. They are in no file that would outlive the server.
 type results struct {
 	mu   sync.Mutex
+	name string // what all ids end in, so that those of a server before are not taken for this one's
 	last int
 	kept map[string]*kept
 	ids  []string // the oldest first
 }
 
 // kept is the output of a command.
-type kept struct {
-	id, session    string
-	stdout, stderr command.Output
-}
+type kept struct{ stdout, stderr command.Output }
 
 // mostResults bounds them. What they hold in memory is bounded by the shells' OutputLimit;
 // the rest is in files that shells keep fewer of.
 const mostResults = 64
 
 // add keeps the output of a command, and gives it a name.
-func (r *results) add(session string, res command.Result) string {
+func (r *results) add(res command.Result) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last++
-	id := fmt.Sprintf("r%d", r.last)
 	if r.kept == nil {
 		r.kept = make(map[string]*kept)
+		r.name = strings.ToLower(rand.Text()[:4])
 	}
-	r.kept[id] = &kept{id, session, res.Stdout, res.Stderr}
+	r.last++
+	id := fmt.Sprintf("r%d-%s", r.last, r.name)
+	r.kept[id] = &kept{res.Stdout, res.Stderr}
 	r.ids = append(r.ids, id)
 	if len(r.ids) > mostResults {
 		delete(r.kept, r.ids[0])
@@ -52,7 +53,7 @@ func (r *results) get(id string) (*kept, error) {
 		return k, nil
 	}
 	if len(r.ids) == 0 {
-		return nil, fmt.Errorf("there is no result %q: no command was run yet", id)
+		return nil, fmt.Errorf("there is no result %q: no command was run yet since the server was started, and results are lost with the server", id)
 	}
-	return nil, fmt.Errorf("there is no result %q: the last %d are kept, %s to %s; run the command again, with its output in a file", id, len(r.ids), r.ids[0], r.ids[len(r.ids)-1])
+	return nil, fmt.Errorf("there is no result %q: the last %d are kept, %s to %s, and those of a server before are lost with it; run the command again, with its output in a file", id, len(r.ids), r.ids[0], r.ids[len(r.ids)-1])
 }

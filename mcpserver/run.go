@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/limpet-sh/limpet/command"
@@ -21,9 +22,9 @@ type runIn struct {
 	Stdin          *string  `json:"stdin,omitempty" jsonschema:"Text that it reads on standard input, which is empty otherwise. It then runs in a bash of its own: what it changes (cd, variables) is not kept."`
 	Dir            string   `json:"dir,omitempty" jsonschema:"Run it in this directory, for this command alone; relative to the session's. To stay there, use cd."`
 	MergeStderr    bool     `json:"merge_stderr,omitempty" jsonschema:"Send stderr to stdout, in the order in which it was written."`
-	MaxOutput      int      `json:"max_output_bytes,omitempty" jsonschema:"How much output to return; of more, the beginning and the end. Default: 16384." min:"256" max:"262144"`
+	MaxOutput      int      `json:"max_output_bytes,omitempty" jsonschema:"How much output to return; of more, the beginning and the end. Default: see the description." min:"256" max:"262144"`
 	Raw            bool     `json:"raw,omitempty" jsonschema:"Keep escape sequences and carriage returns."`
-	Background     bool     `json:"background,omitempty" jsonschema:"Start it as a background job and return at once: for servers, watchers and long builds. It has the session's directory and exported variables, but not its functions, and changes nothing there. See job_poll, job_wait."`
+	Background     bool     `json:"background,omitempty" jsonschema:"Start it as a background job and return as soon as it runs: for servers, watchers and long builds. It has the directory and the exported variables that the session has when the command that runs there has ended, but not its functions, and changes nothing there. See job_poll, job_wait."`
 	OnTimeout      string   `json:"on_timeout,omitempty" jsonschema:"What a timeout does: stop the command, or move it to the background, where it runs on as a job. The default is in the description." enum:"stop,background"`
 	Watch          []string `json:"watch,omitempty" jsonschema:"With background: regular expressions (RE2); a line that matches is told with the next answer of the session."`
 	KeepStdinOpen  bool     `json:"keep_stdin_open,omitempty" jsonschema:"With background: let job_write, job_submit and job_close reach its standard input."`
@@ -72,12 +73,12 @@ func (s *Server) addShell() {
 		description: fmt.Sprintf("Run a bash command in a session and wait for it. The session keeps its directory, variables, functions and options from call to call. "+
 			"It costs some milliseconds beside the command itself. Standard input is empty, and there is no terminal: use the terminal tools for what wants one. "+
 			"%s unless timeout_seconds and on_timeout say otherwise (at most %v); for longer, background. A stopped command returns what it printed, and the session goes on. "+
-			"Output is plain text, and cut in the middle when it is long: read_output has the rest.", s.atTimeout(), s.opts.MaxTimeout),
+			"Output is plain text, of which %d bytes are returned unless max_output_bytes says otherwise, and cut in the middle when it is longer: read_output has the rest.", s.atTimeout(), s.opts.MaxTimeout, s.opts.AnswerLimit),
 	})
 	add(s, tool[readIn, readOut]{
 		name: "read_output", title: "Read more of a command's output", effect: looks, call: readOutput,
-		description: "Read more of what an earlier run_command printed, by its result_id: a range of bytes, the last lines, or the lines that match a pattern. " +
-			"It is cheap, and runs nothing. The last 64 results are kept, of a long output its beginning and end.",
+		description: fmt.Sprintf("Read more of what an earlier run_command printed, by its result_id: a range of bytes, the last lines, or the lines that match a pattern. "+
+			"It is cheap, and runs nothing. It returns %d bytes at most unless you ask otherwise. The last %d results of all sessions are kept, of a long output its beginning and end.", s.opts.AnswerLimit, mostResults),
 	})
 	add(s, tool[interruptIn, interruptOut]{
 		name: "interrupt", title: "Interrupt a session", effect: destroys, call: interruptSession,
@@ -111,8 +112,8 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	}
 	last := &lastLine{}
 	stop := c.progress(ctx, func() string {
-		if before := sess.Info().Running; before != "" && before != in.Command {
-			return "waits for its turn behind: " + brief(before)
+		if before := sess.Info().Running; before != in.Command {
+			return behind(before)
 		}
 		return last.String()
 	})
@@ -120,11 +121,17 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	stop()
 	out, err := c.server.ran(in, res, err)
 	if err != nil {
+		if res.Restart != nil {
+			sess.Notify("the session's bash ended, and was replaced: " + restartOf(res.Restart).String())
+		}
 		return none(err)
 	}
-	if out.StoppedBy == "cancelled" {
-		sess.Notify(fmt.Sprintf("a call was cancelled, and its command stopped (%s): result %s has what it printed", brief(in.Command), out.ResultID))
-		return out, nil // Nobody may read it.
+	if out.Job != nil {
+		c.server.followed.changed()
+	}
+	if ctx.Err() != nil { // Nobody may read it.
+		sess.Notify(fmt.Sprintf("a call was cancelled (%s): its command %s, and result %s has what it printed", brief(in.Command), out.end(), out.ResultID))
+		return out, nil
 	}
 	out.Notices = c.server.notices(sess)
 	return out, nil
@@ -150,11 +157,14 @@ func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
 	switch {
 	case handed:
 		out.Status, out.Job = "background", jobOf(background.Job)
-		out.Hint = "it runs on as a job: see job_poll, job_wait and job_kill; the session goes on as it was before this command"
+		out.Hint = "it runs on as a job: see job_poll, job_wait and job_kill; the session goes on in another bash, with the state that it had before this command"
 	case interrupted && !res.Started.IsZero():
 		out.Status, out.StoppedBy = "stopped", stoppedBy(stopped)
 		if out.StoppedBy != "closed" { // Then nothing of the session is left.
 			out.Hint = stopped.Outcome.String()
+		}
+		if error(stopped) != err { // It could not be moved to the background.
+			out.Hint = strings.ReplaceAll(s.opts.Explain(err), "\n", "; ")
 		}
 	case died:
 		out.Status, out.Hint = "died", s.opts.Explain(err)
@@ -172,15 +182,20 @@ func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
 	for _, p := range res.Receipt.Leftover {
 		out.Leftover = append(out.Leftover, process{p.PID, p.Command})
 	}
-	if r := res.Restart; r != nil && !handed {
-		out.Restart = &restartOut{r.Reason, r.Restored, r.Lost}
-		if r.Err != nil {
-			out.Restart.Lost = append(out.Restart.Lost, "bash itself: "+r.Err.Error())
-		}
+	if res.Restart != nil {
+		out.Restart = restartOf(res.Restart)
 	}
-	out.ResultID = s.results.add(in.Session, res)
+	out.ResultID = s.results.add(res)
 	s.showStreams(&out, in, res)
 	return out, nil
+}
+
+func restartOf(r *command.Restart) *restartOut {
+	out := &restartOut{r.Reason, r.Restored, r.Lost}
+	if r.Err != nil {
+		out.Lost = append(slices.Clone(out.Lost), "bash itself: "+r.Err.Error())
+	}
+	return out
 }
 
 // showStreams puts what was printed into the answer. What stderr does not need is

@@ -11,10 +11,12 @@ import (
 // startBackground starts a job.
 func startBackground(ctx context.Context, c *call, sess *session.Session, in runIn) (runOut, error) {
 	none := func(err error) (runOut, error) { return runOut{}, err }
+	stop := c.waits(ctx, sess)
 	job, err := sess.StartJob(ctx, jobs.Spec{
 		Command: in.Command, Dir: in.Dir, Stdin: in.KeepStdinOpen || in.Stdin != nil,
 		Watch: in.Watch, Notify: len(in.Watch) == 0, Timeout: seconds(in.TimeoutSeconds),
 	})
+	stop()
 	if err != nil {
 		return none(refused(err))
 	}

@@ -9,8 +9,9 @@ import (
 
 // checkRun fills in what was left out, and refuses what cannot be meant.
 func (s *Server) checkRun(in *runIn) error {
-	if in.Session == "" {
-		in.Session = defaultSession
+	in.Session = sessionOr(in.Session)
+	if in.Background && (in.MaxOutput != 0 || in.Raw) {
+		return badArgument(`"max_output_bytes" and "raw" mean nothing with background: job_poll and job_log have their own`)
 	}
 	if in.MaxOutput == 0 {
 		in.MaxOutput = s.opts.AnswerLimit

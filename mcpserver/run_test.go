@@ -1,9 +1,12 @@
 package mcpserver_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +18,6 @@ import (
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/mcpserver"
 	"github.com/limpet-sh/limpet/session"
-	"github.com/limpet-sh/limpet/shell"
 )
 
 func TestCommandsKeepTheStateOfTheirSession(t *testing.T) {
@@ -95,6 +97,7 @@ func TestBadArgumentsAreErrorsOfTheProtocol(t *testing.T) {
 		{object{"command": "ls", "watch": []any{3}, "background": true}, "watch"},
 		{object{"command": "ls", "watch": []string{"x"}}, "go with background: true"},
 		{object{"command": "ls", "background": true, "merge_stderr": true}, "mean nothing with background"},
+		{object{"command": "ls", "background": true, "raw": true}, "job_log have their own"},
 		{object{"command": "ls", "stdin": "", "on_timeout": "background"}, "cannot be moved to the background"},
 		{object{"command": "  \n"}, "script is empty"},
 		{object{"command": "a\x00b"}, "NUL"},
@@ -115,63 +118,6 @@ func TestWhatCannotBeDoneIsAResultWithTheRemedy(t *testing.T) {
 	assert.Contains(t, h.refuse("run_command", object{"command": "ls", "session": "one", "dir": "/no/such"}), "/no/such")
 	assert.Contains(t, h.refuse("interrupt", object{"session": "two"}), "there are one")
 	assert.Contains(t, h.refuse("session_close", object{"session": "two"}), "there are one")
-	assert.Contains(t, h.refuse("read_output", object{"result_id": "r99"}), "r1")
-}
-
-func TestLongOutputIsCutAndTheRestCanBeRead(t *testing.T) {
-	h := connect(t, setup{})
-	out, text := h.call("run_command", object{"command": "seq 1 20000", "max_output_bytes": 2000})
-	stdout := out["stdout"].(string)
-	assert.Less(t, len(stdout), 2300)
-	assert.True(t, strings.HasPrefix(stdout, "1\n2\n"))
-	assert.True(t, strings.HasSuffix(stdout, "\n19999\n20000\n"))
-	assert.Contains(t, stdout, `read_output with result_id "r1", stream "stdout" and offset `)
-	assert.Contains(t, text, "read_output")
-	total := out["stdout_bytes"].(float64)
-	assert.Equal(t, float64(108894), total)
-	shown := len(stdout) - strings.Index(stdout[strings.Index(stdout, "\n["):], "]\n") - 2
-	assert.InDelta(t, total-out["stdout_omitted"].(float64), float64(shown), 10)
-
-	// The whole, page by page, is what was printed.
-	var whole strings.Builder
-	for offset := 0.0; ; {
-		page, _ := h.call("read_output", object{"result_id": "r1", "offset": offset, "bytes": 30000})
-		assert.Equal(t, offset, page["offset"])
-		whole.WriteString(page["text"].(string))
-		offset = page["next_offset"].(float64)
-		if page["more"] == nil {
-			break
-		}
-	}
-	var want strings.Builder
-	for i := range 20000 {
-		fmt.Fprintln(&want, i+1)
-	}
-	assert.Equal(t, want.String(), whole.String())
-
-	page, _ := h.call("read_output", object{"result_id": "r1", "tail_lines": 3})
-	assert.Equal(t, "19998\n19999\n20000\n", page["text"])
-	page, text = h.call("read_output", object{"result_id": "r1", "pattern": "^1.000$", "max_matches": 4})
-	matches := page["matches"].([]any)
-	require.Len(t, matches, 4)
-	assert.Equal(t, "10000", matches[0].(object)["text"])
-	assert.Equal(t, true, page["more"])
-	assert.Contains(t, text, "there are more")
-	_, text = h.call("read_output", object{"result_id": "r1", "pattern": "nothing"})
-	assert.Contains(t, text, "0 lines found")
-	assert.Contains(t, h.bad("read_output", object{"result_id": "r1", "pattern": "x", "tail_lines": 1}), "only one of")
-	assert.Contains(t, h.bad("read_output", object{"result_id": "r1", "pattern": "("}), "RE2")
-	assert.Contains(t, h.bad("read_output", object{"result_id": "r1", "offset": 1e9}), "108894 bytes")
-}
-
-func TestOutputThatIsNotKeptIsSaid(t *testing.T) {
-	h := connect(t, setup{sessions: session.Options{Shell: &shell.Options{OutputLimit: 10000}}})
-	out := h.run("s", "seq 1 20000")
-	assert.Contains(t, out["stdout"], "bytes are left out here")
-	page, text := h.call("read_output", object{"result_id": "r1", "offset": 50000})
-	assert.Greater(t, page["offset"], 100000.0)
-	assert.Equal(t, page["offset"].(float64)-50000, page["omitted"])
-	assert.Contains(t, text, "are not kept")
 }
 
 func TestEscapesAndProgressAreTakenOut(t *testing.T) {
@@ -388,25 +334,49 @@ func TestATimeoutCanMoveCommandsToTheBackgroundByDefault(t *testing.T) {
 	require.ErrorContains(t, err, "explode")
 }
 
-func TestWhatIsNoMessageIsAnError(t *testing.T) {
+func TestWhatIsNoMessageIsAnsweredAndNoMore(t *testing.T) {
 	sessions, err := session.New(nil)
 	require.NoError(t, err)
 	server, err := mcpserver.New(sessions, nil)
 	require.NoError(t, err)
-	for sent, want := range map[string]string{"": "", "hello\n": "is no message, which is JSON on a line"} {
-		in, toServer := pipe(t)
-		fromServer, out := pipe(t)
-		_, err = toServer.WriteString(sent)
+	in, toServer := pipe(t)
+	fromServer, out := pipe(t)
+	served := make(chan error, 1)
+	go func() { served <- server.ServeStdio(testenv.Context(t), in, out) }()
+	answers := bufio.NewScanner(fromServer)
+	for _, row := range []struct {
+		line string
+		code float64
+	}{
+		{"hello", -32700}, {"{}", -32600}, {"null", -32600}, {"[]", -32600}, {"[1]", -32600}, {"\ufeff{}", -32700},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`, -32700},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, -32600},
+		{strings.Repeat("[", 100000), -32700},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 65<<20) + `"}}`, -32600},
+	} {
+		_, err := toServer.WriteString("\n" + row.line + "\n")
 		require.NoError(t, err)
-		require.NoError(t, toServer.Close())
-		err = server.ServeStdio(testenv.Context(t), in, out)
-		if want == "" {
-			require.NoError(t, err)
-		} else {
-			require.ErrorContains(t, err, want)
+		require.True(t, answers.Scan(), "%.60s", row.line)
+		var answer struct {
+			ID    any
+			Error struct {
+				Code    float64
+				Message string
+			}
 		}
-		require.NoError(t, fromServer.Close())
+		require.NoError(t, json.Unmarshal(answers.Bytes(), &answer))
+		assert.Equal(t, row.code, answer.Error.Code, "%.60s", row.line)
+		assert.Nil(t, answer.ID)
+		assert.NotEmpty(t, answer.Error.Message)
 	}
+	// And it goes on, to a last line without an end.
+	_, err = toServer.WriteString(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	require.NoError(t, err)
+	require.NoError(t, toServer.Close())
+	require.True(t, answers.Scan())
+	assert.Contains(t, answers.Text(), `"id":7`)
+	require.NoError(t, <-served)
+	require.NoError(t, fromServer.Close())
 	require.NoError(t, server.Close())
 	require.NoError(t, sessions.Close())
 }
@@ -414,4 +384,71 @@ func TestWhatIsNoMessageIsAnError(t *testing.T) {
 func TestErrorsAreInTheWordsOfTheProgram(t *testing.T) {
 	h := connect(t, setup{server: mcpserver.Options{Explain: func(err error) string { return "explained: " + err.Error() }}})
 	assert.Contains(t, h.refuse("run_command", object{"command": "ls", "dir": "/no/such"}), "explained: ")
+}
+
+func TestAClientThatReadsNothingIsGivenUp(t *testing.T) {
+	sessions, err := session.New(nil)
+	require.NoError(t, err)
+	server, err := mcpserver.New(sessions, nil)
+	require.NoError(t, err)
+	in, toServer := pipe(t)
+	fromServer, out := pipe(t)
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"yes | head -c 200000","max_output_bytes":200000}}}`,
+	} {
+		_, err := toServer.WriteString(line + "\n")
+		require.NoError(t, err)
+	}
+	require.NoError(t, toServer.Close())
+	require.ErrorContains(t, server.ServeStdio(testenv.Context(t), in, out), "does not read its answers")
+	require.NoError(t, server.Close())
+	require.NoError(t, sessions.Close())
+	require.NoError(t, fromServer.Close()) // Now what hangs ends.
+	require.ErrorIs(t, server.ServeStdio(testenv.Context(t), in, out), session.ErrClosed)
+}
+
+func TestACallThatIsCancelledTakesNoNotices(t *testing.T) {
+	h := connect(t, setup{})
+	h.run("s", "true")
+	s, err := h.sessions.Get("s")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(testenv.Context(t))
+	begun := filepath.Join(t.TempDir(), "begun")
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.CallTool(ctx, &mcp.CallToolParams{Name: "run_command", Arguments: object{"session": "s", "command": "echo >" + begun + "; sleep 1000"}})
+		done <- err
+	}()
+	testenv.AwaitFile(t, begun)
+	s.Notify("news")
+	cancel()
+	require.Error(t, <-done)
+	assert.Contains(t, h.run("s", "true")["notices"], "news")
+}
+
+func TestThatBashWasReplacedIsToldThoughTheNextCallFails(t *testing.T) {
+	h := connect(t, setup{})
+	pid := strings.TrimSpace(h.run("s", "echo $$")["stdout"].(string))
+	h.run("other", "kill -9 "+pid)
+	testenv.Await(t, "the end of bash", func() bool { return !testenv.Alive(atoi(t, pid)) })
+	h.refuse("run_command", object{"session": "s", "command": "true", "dir": "/no/such"})
+	out := h.run("s", "true")
+	assert.Contains(t, fmt.Sprint(out["notices"], out["restart"]), "signal 9")
+}
+
+func TestWhatACommandInTheBackgroundTakesAlongIsTold(t *testing.T) {
+	l := listen(t, "2025-11-25")
+	l.run("s", "sleep 1000 & until [[ /proc/$!/exe -ef $(type -P sleep) ]]; do :; done")
+	out, _ := l.call("run_command", object{"session": "s", "command": "sleep 1000", "timeout_seconds": 0.1, "on_timeout": "background"})
+	assert.Contains(t, fmt.Sprint(out["restart"]), "sleep 1000")
+	<-l.listed // Its log is a resource.
+}
+
+func atoi(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
 }

@@ -50,6 +50,17 @@ func (o runOut) verdict() string {
 	return strings.Join(parts, ", ")
 }
 
+// end says how the command ended, as part of a sentence.
+func (o runOut) end() string {
+	switch {
+	case o.Status == "background":
+		return "runs on as job " + o.Job.Job
+	case o.Status == "exited" && o.ExitCode != nil:
+		return fmt.Sprintf("had exited with code %d", *o.ExitCode)
+	}
+	return o.Status
+}
+
 // more is what else there is to tell.
 func (o runOut) more() (lines []string) {
 	if o.Binary {

@@ -209,36 +209,43 @@ func (s *Server) notices(sess *session.Session) []string {
 }
 
 // Close ends the connections of all clients, with the calls that are under way, and waits
-// for what the server has started. Sessions stay. It is safe to call twice.
+// for what the server has started; some seconds at most, where clients do not read what they
+// are sent. Sessions stay. It is safe to call twice.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.cancel()
 	s.mu.Unlock()
 	s.answers()
-	var closing sync.WaitGroup
-	for client := range s.mcp.Sessions() {
-		closing.Go(func() { _ = client.Close() }) // It may be gone.
-	}
-	closing.Wait()
-	s.followed.close()
+	within(closePatience, func() {
+		var closing sync.WaitGroup
+		for client := range s.mcp.Sessions() {
+			closing.Go(func() { _ = client.Close() }) // It may be gone.
+		}
+		closing.Wait()
+		s.followed.close()
+	})
 	return nil
 }
 
 // answers waits until the calls that were cancelled are answered, but not for long: the SDK
 // sends nothing any more on a connection that is being closed.
-func (s *Server) answers() {
+func (s *Server) answers() { within(closePatience, s.answering.Wait) }
+
+// closePatience is longer than a stop of a command takes.
+const closePatience = 3 * time.Second
+
+// within does something, and waits for it, but not for long: the SDK waits for clients that
+// do not read what they are sent. What still goes on then ends when they do, or are gone.
+func within(most time.Duration, do func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.answering.Wait() // It ends: calls have, and who takes no answer is cut off soon.
+		do()
 	}()
-	timer := time.NewTimer(answerPatience)
+	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case <-done:
 	case <-timer.C:
 	}
 }
-
-// answerPatience is longer than a stop of a command takes.
-const answerPatience = 5 * time.Second

@@ -84,7 +84,7 @@ func (s *Server) addSessions() {
 	add(s, tool[forkIn, forkOut]{
 		name: "session_fork", title: "Fork a session", effect: adds, call: forkSession,
 		description: "Make a new session that starts with the directory, variables, functions and options that another has now, and is separate from then on. " +
-			"Use it to try something without disturbing the first, or to work in parallel. Files are shared, and jobs stay where they are.",
+			"Use it to try something without disturbing the first, or to work in parallel. Files are shared (in a sandbox those of the workspace, and not /tmp), and jobs stay where they are.",
 	})
 	add(s, tool[checkpointIn, checkpointOut]{
 		name: "session_checkpoint", title: "Remember a session's state", effect: adds, call: checkpointSession,
@@ -92,7 +92,7 @@ func (s *Server) addSessions() {
 	})
 	add(s, tool[checkpointIn, rollbackOut]{
 		name: "session_rollback", title: "Bring a session's state back", effect: destroys, call: rollbackSession,
-		description: "Bring the directory, variables, functions and options of a session back to a checkpoint, which stays. Files are left as they are, and jobs run on.",
+		description: "Bring the directory, variables, functions and options of a session back to a checkpoint, which stays. Files are left as they are (but what a sandbox had in its own /tmp is gone), and jobs run on.",
 	})
 }
 
@@ -106,23 +106,28 @@ func listSessions(_ context.Context, c *call, _ nothing) (sessionsOut, error) {
 	return out, nil
 }
 
-func closeSession(_ context.Context, c *call, in sessionIn) (closedOut, error) {
+func closeSession(ctx context.Context, c *call, in sessionIn) (closedOut, error) {
 	sess, err := c.server.sessions.Get(in.Session)
 	if err != nil {
 		return closedOut{}, refused(err)
 	}
-	if err := sess.Close(); err != nil {
+	stop := c.waits(ctx, sess)
+	err = sess.Close()
+	stop()
+	c.server.followed.changed()
+	if err != nil {
 		return closedOut{}, refused(err)
 	}
 	return closedOut{in.Session, true}, nil
 }
 
 func forkSession(ctx context.Context, c *call, in forkIn) (forkOut, error) {
-	in.Session = cmp.Or(in.Session, defaultSession)
+	in.Session = sessionOr(in.Session)
 	sess, err := c.server.sessions.Get(in.Session)
 	if err != nil {
 		return forkOut{}, refused(err)
 	}
+	defer c.waits(ctx, sess)()
 	fork, err := sess.Fork(ctx, in.NewSession)
 	if err != nil {
 		return forkOut{}, refused(err)
@@ -135,6 +140,7 @@ func checkpointSession(ctx context.Context, c *call, in checkpointIn) (checkpoin
 	if err != nil {
 		return checkpointOut{}, err
 	}
+	defer c.waits(ctx, sess)()
 	if err := sess.Checkpoint(ctx, in.Checkpoint); err != nil {
 		return checkpointOut{}, refused(err)
 	}
@@ -142,11 +148,12 @@ func checkpointSession(ctx context.Context, c *call, in checkpointIn) (checkpoin
 }
 
 func rollbackSession(ctx context.Context, c *call, in checkpointIn) (rollbackOut, error) {
-	in.Session = cmp.Or(in.Session, defaultSession)
+	in.Session = sessionOr(in.Session)
 	sess, err := c.server.sessions.Get(in.Session)
 	if err != nil {
 		return rollbackOut{}, refused(err)
 	}
+	defer c.waits(ctx, sess)()
 	restart, err := sess.Rollback(ctx, in.Checkpoint)
 	if err != nil {
 		return rollbackOut{}, refused(err)
@@ -154,10 +161,13 @@ func rollbackSession(ctx context.Context, c *call, in checkpointIn) (rollbackOut
 	return rollbackOut{in.Session, in.Checkpoint, sess.Dir(), restart.Lost}, nil
 }
 
+// sessionOr is the name of a session, or that of the default.
+func sessionOr(name string) string { return cmp.Or(name, defaultSession) }
+
 // open returns the session of a name, of which an empty one is the default, and makes it
 // if there is none.
 func (s *Server) open(ctx context.Context, name *string) (*session.Session, error) {
-	*name = cmp.Or(*name, defaultSession)
+	*name = sessionOr(*name)
 	sess, err := s.sessions.Open(ctx, *name, nil)
 	if err != nil {
 		return nil, refused(err)

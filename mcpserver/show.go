@@ -35,11 +35,17 @@ func show(o command.Output, limit int, raw bool, get func(offset int64) string) 
 	}
 	// What is cut is what was printed, so that offsets are true. There may be less of it
 	// to see than there is room for.
-	head := lines(kept[:min(limit/2, len(o.Head))], false)
-	tail := lines(kept[len(kept)-min(limit/2, len(kept)-len(head)):], true)
-	s.omitted = o.Total - int64(len(head)) - int64(len(tail))
-	s.text = plain(head, raw) + gap(s.omitted, get(int64(len(head)))) + plain(tail, raw)
-	return s
+	for room := limit; ; room = room * 3 / 4 {
+		head := lines(kept[:min(room/2, len(o.Head))], false)
+		tail := lines(kept[len(kept)-min(room/2, len(kept)-len(head)):], true)
+		before, after := plain(head, raw), plain(tail, raw)
+		if len(before)+len(after) > limit { // What is no UTF-8 takes more room than it had.
+			continue
+		}
+		s.omitted = o.Total - int64(len(head)) - int64(len(tail))
+		s.text = before + gap(s.omitted, get(int64(len(head)))) + after
+		return s
+	}
 }
 
 // binaryShown is how much is shown of what is no text for certain: enough to see what it is.
@@ -97,12 +103,14 @@ func redrawn(line []byte) string {
 		return screen.Plain(line)
 	}
 	var cells []rune
-	padded := false
 	for frame := range bytes.SplitSeq(line, []byte("\r")) {
 		column := 0
 		for len(frame) > 0 {
 			piece, erase := nextErase(frame)
 			for _, r := range screen.Plain(piece) {
+				for len(cells) < column { // It was erased before it.
+					cells = append(cells, ' ')
+				}
 				if column < len(cells) {
 					cells[column] = r
 				} else {
@@ -114,18 +122,11 @@ func redrawn(line []byte) string {
 			switch {
 			case erase == nil:
 			case bytes.Equal(erase, eraseAll):
-				cells = cells[:0]
-				for range column { // The cursor stays where it is.
-					cells = append(cells, ' ')
-				}
-				padded = true
+				cells = cells[:0] // The cursor stays where it is.
 			default:
 				cells = cells[:min(column, len(cells))]
 			}
 		}
-	}
-	if padded {
-		return strings.TrimRight(string(cells), " ")
 	}
 	return string(cells)
 }

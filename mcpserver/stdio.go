@@ -11,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/limpet-sh/limpet/session"
 )
 
 // maxMessage bounds a message of a client's: a script may have 1 MB, and more in JSON.
@@ -21,16 +23,21 @@ const maxMessage = 64 << 20
 // of a client that does not read.
 const (
 	farewell = time.Second
-	parting  = 10 * time.Second
+	parting  = 3 * time.Second
 )
 
 // ServeStdio serves one client, a message a line, until in ends, which is how a client says
 // goodbye, or ctx does. Calls that are under way a second later, or when ctx ends, are
-// cancelled, and waited for. It returns nil in these cases, and an error if what comes is no
-// message. It closes in and out. Nothing else may write to out.
+// cancelled, and waited for. It returns nil in these cases, and an error if the client cannot
+// be read, if it does not read its answers, or if the server is closed. It closes in
+// and out, unless a write to out hangs. Nothing else may write to out.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	if s.ctx.Err() != nil {
+		return session.ErrClosed
+	}
+	whole := &wholeWrites{WriteCloser: out}
 	transport := &stdio{
-		IOTransport: mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage},
+		IOTransport: mcp.IOTransport{Reader: newLineReader(in, whole), Writer: whole, MaxLineLength: -1},
 		ctx:         ctx, answered: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	client, err := s.mcp.Connect(ctx, transport, nil)
@@ -105,7 +112,7 @@ func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 	t.once.Do(func() {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && ctx.Err() == nil {
-			t.err = fmt.Errorf("mcpserver: what the client sends is no message, which is JSON on a line: %w", err)
+			t.err = fmt.Errorf("mcpserver: reading what the client sends: %w", err)
 		}
 		close(t.ended)
 	})

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -19,7 +20,7 @@ var update = flag.Bool("update", false, "write testdata/surface.json anew")
 
 // What clients see is a promise: whoever changes it shall see the change in a diff.
 //
-//	go test ./mcpserver -run Surface -update
+//	go test ./mcpserver -run Surface -args -update
 func TestTheSurfaceIsAsItWasWrittenDown(t *testing.T) {
 	const golden = "testdata/surface.json"
 	h := connect(t, setup{})
@@ -40,7 +41,11 @@ func TestTheSurfaceIsAsItWasWrittenDown(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), indented.String(), "if it is meant: go test ./mcpserver -run Surface -update")
+	was, is := strings.Split(string(want), "\n"), strings.Split(indented.String(), "\n")
+	for i := range min(len(was), len(is)) {
+		require.Equal(t, was[i], is[i], "line %d; if it is meant: go test ./mcpserver -run Surface -args -update", i+1)
+	}
+	assert.Len(t, is, len(was))
 }
 
 func TestEveryToolSaysWhatAHostWantsToKnow(t *testing.T) {
@@ -68,14 +73,14 @@ func TestEveryToolSaysWhatAHostWantsToKnow(t *testing.T) {
 func TestResultsFitTheSchemaOfTheirTool(t *testing.T) {
 	h := connect(t, setup{})
 	validate := validator(t, h)
-	h.run("s", "true")
+	ran := h.run("s", "true")
 	for _, call := range []mcp.CallToolParams{
 		{Name: "run_command", Arguments: object{"command": "echo a; sleep 100 & exit 3"}},
 		{Name: "run_command", Arguments: object{"command": "kill -9 $$"}},
 		{Name: "run_command", Arguments: object{"command": "sleep 100", "timeout_seconds": 0.1, "on_timeout": "background"}},
 		{Name: "run_command", Arguments: object{"command": "sleep 100", "background": true}},
-		{Name: "read_output", Arguments: object{"result_id": "r1"}},
-		{Name: "read_output", Arguments: object{"result_id": "r1", "pattern": "x"}},
+		{Name: "read_output", Arguments: object{"result_id": ran["result_id"]}},
+		{Name: "read_output", Arguments: object{"result_id": ran["result_id"], "pattern": "x"}},
 		{Name: "interrupt", Arguments: object{}},
 		{Name: "session_list"},
 		{Name: "session_checkpoint", Arguments: object{"checkpoint": "c"}},

@@ -43,7 +43,7 @@ func captureTerminal(ctx context.Context, c *call, in captureIn) (out captureOut
 	}
 	info := t.Info()
 	if in.Offset != nil || in.Bytes > 0 {
-		err = out.read(t, in)
+		err = out.read(t, in, c.server.opts.AnswerLimit)
 	} else {
 		most := defaultScrollback
 		if in.Scrollback != nil {
@@ -59,7 +59,7 @@ func captureTerminal(ctx context.Context, c *call, in captureIn) (out captureOut
 }
 
 // read reads a part of what was printed, as text.
-func (out *captureOut) read(t *terminal.Terminal, in captureIn) error {
+func (out *captureOut) read(t *terminal.Terminal, in captureIn, limit int) error {
 	from := int64(0)
 	if in.Offset != nil {
 		from = *in.Offset
@@ -67,7 +67,7 @@ func (out *captureOut) read(t *terminal.Terminal, in captureIn) error {
 	if total := t.Info().Bytes; from > total {
 		return badArgument(`"offset" is %d, and the program has printed %d bytes`, from, total)
 	}
-	text, err := t.Text(from, cmp.Or(in.Bytes, defaultBytes))
+	text, err := t.Text(from, cmp.Or(in.Bytes, limit))
 	if err != nil {
 		return err
 	}

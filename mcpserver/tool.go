@@ -43,7 +43,7 @@ const (
 func (e effect) annotations(title string) *mcp.ToolAnnotations {
 	world, harm := e == runs, e == runs || e == destroys
 	return &mcp.ToolAnnotations{
-		Title: title, ReadOnlyHint: e == looks, DestructiveHint: &harm, IdempotentHint: e == looks || e == destroys, OpenWorldHint: &world,
+		Title: title, ReadOnlyHint: e == looks, DestructiveHint: &harm, IdempotentHint: e == looks, OpenWorldHint: &world,
 	}
 }
 
@@ -108,11 +108,16 @@ func success(out answer) (*mcp.CallToolResult, error) {
 	return res, nil
 }
 
+var errSessionClosed = errors.New("the session was closed meanwhile: its name can be used again, for a new one")
+
 // refused is the error for a call that could not be carried out. A name that cannot be one
 // is an argument that cannot be meant.
 func refused(err error) error {
-	if errors.Is(err, session.ErrName) {
+	switch {
+	case errors.Is(err, session.ErrName):
 		return badArgument("%v", err)
+	case errors.Is(err, session.ErrClosed):
+		return errSessionClosed
 	}
 	return err
 }

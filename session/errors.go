@@ -18,7 +18,7 @@ var (
 	ErrExists = errors.New("there is one of that name")
 
 	// ErrName means that no session or checkpoint can have such a name.
-	ErrName = errors.New("no name: 1 to 64 letters, digits, dots, dashes and underscores")
+	ErrName = errors.New("no name: wants 1 to 64 letters, digits, dots, dashes and underscores, of which the first is a letter or a digit")
 
 	// ErrTooMany means that there are as many sessions as there may be.
 	ErrTooMany = errors.New("too many sessions")

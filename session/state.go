@@ -61,7 +61,7 @@ func (r *Registry) fork(from *Session, name string, state shell.State) (*Session
 // waits for the command that runs; ctx bounds that.
 func (s *Session) Checkpoint(ctx context.Context, name string) error {
 	if !names.MatchString(name) {
-		return &Error{Op: "checkpoint", Session: s.name, Err: ErrName}
+		return &Error{Op: "checkpoint", Session: s.name, Err: fmt.Errorf("checkpoint %q: %w", name, ErrName)}
 	}
 	sh, done, err := s.use(ctx)
 	if err != nil {
