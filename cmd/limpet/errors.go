@@ -85,7 +85,7 @@ func explain(err error) string {
 // agentNames are flagNames for who cannot set flags, but tell those who can.
 var agentNames = strings.NewReplacer(
 	"Options.Bash", "--bash of limpet mcp",
-	"Options.StartTimeout", "--start-timeout",
+	"Options.StartTimeout", "--start-timeout", "set RuntimeDir", "set --runtime-dir of limpet mcp",
 	"Net.Allow", "--allow of limpet mcp",
 	"FS.ExtraRO", "--ro of limpet mcp", "FS.ExtraRW", "--rw of limpet mcp", "show it by ExtraRO, or by Root: All", "show it by --ro of limpet mcp",
 	"ask that one, or look at the jobs with Options.ReadOnly", "give this limpet mcp another --state",

@@ -126,6 +126,7 @@ func (f *mcpFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	keepToItself()
+	hide()
 	outliveStderr()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()

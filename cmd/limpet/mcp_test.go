@@ -29,8 +29,9 @@ type mcpPlace struct {
 	t                         *testing.T
 	home, state, runtime, dir string
 	mark                      string
-	env                       []string // more of it, and wins
-	stderr                    *os.File // nil: it is kept
+	env                       []string            // more of it, and wins
+	stderr                    *os.File            // nil: it is kept
+	as                        *syscall.Credential // nil: as the test
 }
 
 func newMCPPlace(t *testing.T) *mcpPlace {
@@ -77,6 +78,9 @@ func (p *mcpPlace) start(stdin io.Reader, stdout io.Writer, extra []*os.File, ar
 	l.cmd.Dir, l.cmd.Stdin, l.cmd.Stdout, l.cmd.Stderr, l.cmd.ExtraFiles = p.dir, stdin, stdout, l.said, extra
 	l.cmd.Env = append(os.Environ(), "HOME="+p.home, "XDG_STATE_HOME="+p.state, "XDG_RUNTIME_DIR="+p.runtime, "GORACE=atexit_sleep_ms=0", p.mark)
 	l.cmd.Env = append(l.cmd.Env, p.env...)
+	if p.as != nil {
+		l.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as}
+	}
 	if p.stderr != nil {
 		l.cmd.Stderr = p.stderr
 	}
