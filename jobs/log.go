@@ -81,8 +81,8 @@ func (r *Registry) Log(id string, opts LogOptions) (Log, error) {
 	return log, nil
 }
 
-// retry looks again at a log that has rolled on, under who reads it, so far that nothing
-// of what was seen is left.
+// retry looks again at a log that has rolled on under who reads it, so far that there is not
+// enough left of what was seen.
 func (f *files) retry(read func() (enough bool, err error)) error {
 	const tries = 10
 	for try := 1; ; try++ {

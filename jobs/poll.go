@@ -74,7 +74,7 @@ func (r *Registry) Poll(id string, opts *PollOptions) (Polled, error) {
 		if end, err = f.poll(&p, before, o); err != nil {
 			return false, err
 		}
-		return o.Lines < 0 || len(p.Last) > 0, nil
+		return len(p.Last) >= o.Lines, nil
 	})
 	if err != nil {
 		return Polled{}, &Error{Op: op, ID: id, Err: err}
