@@ -109,7 +109,9 @@ func TestAJobThatRunsIsNotTakenForSeen(t *testing.T) {
 // Another agent may list them than the one that waits for the end.
 func TestAListOfAllJobsLeavesTheirEndsToTheirSessions(t *testing.T) {
 	h := connect(t, setup{})
-	id := h.background("default", "exit 3", nil)
+	script, open := gated(t, "exit 3") // Else the answer that starts it may tell its end.
+	id := h.background("default", script, nil)
+	open()
 	h.unseen(id)
 	h.call("job_list", nil)
 	assert.Contains(t, h.later("default"), "exit 3")
