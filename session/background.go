@@ -152,32 +152,33 @@ func (s *Session) adopt(ctx context.Context, handed *shell.HandedOverError, err 
 	return background
 }
 
-// active is how many jobs and terminals of the session run.
-func (s *Session) active() (running, terminals int) {
+// active is how many jobs and terminals of the session run, as far as that can be told.
+func (s *Session) active() (running, terminals int, err error) {
 	registry, _ := s.r.opened()
 	if registry != nil {
-		running, _ = registry.Active(jobs.Filter{Session: s.name}) // Unknown is none: who closes a session asks again.
+		running, err = registry.Active(jobs.Filter{Session: s.name})
 	}
-	return running, len(s.terminals())
+	list, unknown := s.terminals()
+	return running, len(list), errors.Join(err, unknown)
 }
 
-// terminals are those of the session that run, or have left something running.
-func (s *Session) terminals() (list []*terminal.Terminal) {
+// terminals are those of the session that run.
+func (s *Session) terminals() (list []*terminal.Terminal, err error) {
 	_, registry := s.r.opened()
 	if registry == nil {
-		return nil
+		return nil, nil
 	}
 	infos, err := registry.List()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	for _, info := range infos {
 		if info.Session != s.name || info.Owner != registry.Owner() || info.State.Ended() {
 			continue
 		}
-		if t, err := registry.Get(info.ID); err == nil {
+		if t, err := registry.Get(info.ID); err == nil { // Else it was forgotten just now: it has ended.
 			list = append(list, t)
 		}
 	}
-	return list
+	return list, nil
 }

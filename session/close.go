@@ -61,7 +61,11 @@ func (s *Session) endRest() error {
 			return err
 		})
 	}
-	for _, t := range s.terminals() {
+	running, err := s.terminals()
+	if err != nil {
+		end("its terminals", func() error { return err })
+	}
+	for _, t := range running {
 		end("terminal "+t.ID(), func() error { return t.Close() })
 	}
 	ending.Wait()

@@ -113,7 +113,7 @@ func (s *Session) reap(after time.Duration) (left time.Duration) {
 
 // isActive reports whether something runs in the session though nobody uses it.
 func (s *Session) isActive() bool {
-	if jobs, terminals := s.active(); jobs+terminals > 0 {
+	if jobs, terminals, err := s.active(); err != nil || jobs+terminals > 0 {
 		return true
 	}
 	s.mu.Lock()

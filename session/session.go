@@ -181,7 +181,7 @@ func (s *Session) Dir() string {
 
 // Info returns what is known of the session now. It does not wait for a command.
 func (s *Session) Info() Info {
-	jobs, terminals := s.active()
+	jobs, terminals, _ := s.active() // What cannot be told is not shown.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := Info{
