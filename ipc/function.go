@@ -125,31 +125,3 @@ func localNames(function string) (names []string) {
 	})
 	return names
 }
-
-// declaration is a line of "declare -p", or several.
-type declaration struct {
-	name string
-	text []byte
-}
-
-// declared is how "declare -p" writes a variable: within its value, quotes are
-// double or $”, and a backslash in them is before what it quotes (bash's
-// sh_double_quote and ansic_quote).
-var declared = regexp.MustCompile(`^(?s:declare -\S+ (\w+)(?:=(?:[^"'\n]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)?\n)`)
-
-// declarations takes the output of "declare -p" apart. A line that is none is one
-// without a name.
-func declarations(script []byte) []declaration {
-	var all []declaration
-	for len(script) > 0 {
-		var d declaration
-		if found := declared.FindSubmatch(script); found != nil {
-			d = declaration{name: string(found[1]), text: found[0]}
-		} else {
-			d.text, _, _ = bytes.Cut(script, []byte("\n"))
-			d.text = script[:min(len(d.text)+1, len(script))]
-		}
-		all, script = append(all, d), script[len(d.text):]
-	}
-	return all
-}

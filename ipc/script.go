@@ -27,6 +27,10 @@ type Call struct {
 	// Before holds lines of limpet's own that run before Script.
 	Before []string
 
+	// Enable has the builtins that limpet needs enabled first: Script comes after one
+	// that may have disabled them, "." included.
+	Enable bool
+
 	Names Names
 }
 
@@ -136,15 +140,31 @@ func (d *Dir) innerRecord(c Call) string {
 // lines are the two lines for bash's stdin. The second acts only when the
 // first was thrown away: see the package comment.
 func (d *Dir) lines(c Call) string {
-	return fmt.Sprintf("%s. %s; %s\n", c.Names, Quote(d.eval.path), report(c.Names, c.ID)) + d.closingLine(c)
+	enable := ""
+	if c.Enable {
+		enable = string(c.Names) + "enable . cd eval printf read return trap; "
+	}
+	return fmt.Sprintf("%s%s. %s; %s\n", enable, c.Names, Quote(d.eval.path), report(c.Names, c.ID)) + closingLine(c.Names, c.ID)
 }
 
-func (d *Dir) closingLine(c Call) string {
-	return fmt.Sprintf("case $? in 0) ;; *) %s ;; esac\n", report(c.Names, c.ID))
+func closingLine(n Names, id string) string {
+	return fmt.Sprintf("case $? in 0) ;; *) %s ;; esac\n", report(n, id))
+}
+
+// ProbeStatus is in the report on [Dir.Probe] if bash did what it was asked to.
+const ProbeStatus = 5
+
+// Probe returns lines by which bash reads a script as it reads those of commands, and
+// reports.
+func (d *Dir) Probe(n Names, id string) (lines string, err error) {
+	if err := d.writeEval(fmt.Sprintf("%seval -- %s\n", n, Quote(fmt.Sprintf("%sreturn %d", n, ProbeStatus)))); err != nil {
+		return "", err
+	}
+	return d.lines(Call{Names: n, ID: id}), nil
 }
 
 // ClosingLine is the second line once more: a signal may throw that away too.
-func (r *Run) ClosingLine() string { return r.d.closingLine(r.call) }
+func (r *Run) ClosingLine() string { return closingLine(r.call.Names, r.call.ID) }
 
 // Report is the command by which bash reports on a line of limpet's own.
 func (d *Dir) Report(n Names, id string) string { return report(n, id) }

@@ -25,6 +25,11 @@ type State struct {
 	// Readonly are the readonly variables that are not bash's own.
 	Readonly []string
 
+	// LeftOut names the options that are no part of the state, although the shell had
+	// them set: errexit and nounset. One command that sets them is common, and every
+	// bash that got them back would end at the next command that fails.
+	LeftOut []string
+
 	// InFunction says that bash was in a function when it wrote the state: by
 	// the exit trap, that is. The variables are then as the function saw them.
 	InFunction bool
@@ -92,10 +97,13 @@ func (d *Dir) readState(name, id, seal string) (State, error) {
 	state.IntTrap = bytes.Contains(part[partAliases], []byte("' SIGINT\n"))
 	// A shell with onecmd would end at once.
 	part[partSet] = bytes.ReplaceAll(part[partSet], []byte("set -o onecmd\n"), nil)
-	// Functions that are named like builtins are back by the time that these run.
-	for _, which := range []int{partMarks, partSet} {
-		part[which] = viaBuiltin(part[which])
+	for option, name := range map[string]string{"errexit": "errexit (set -e)", "nounset": "nounset (set -u)"} {
+		if with := []byte("set -o " + option + "\n"); bytes.Contains(part[partSet], with) {
+			part[partSet] = bytes.ReplaceAll(part[partSet], with, nil)
+			state.LeftOut = append(state.LeftOut, name)
+		}
 	}
+	slices.Sort(state.LeftOut)
 	copy(state.part[:], part)
 	return state, nil
 }
@@ -133,17 +141,6 @@ func readonlyNames(variables []byte) (names []string) {
 	return names
 }
 
-// viaBuiltin has each line run by bash itself, whatever function is named like
-// its first word.
-func viaBuiltin(script []byte) []byte {
-	var b bytes.Buffer
-	for line := range bytes.Lines(script) {
-		b.WriteString(string(ViaBuiltin))
-		b.Write(line)
-	}
-	return b.Bytes()
-}
-
 // userTraps takes limpet's own exit trap out, and reports whether the user has
 // one.
 func userTraps(script []byte, seal string) (kept []byte, exitTrap bool) {
@@ -158,24 +155,4 @@ func userTraps(script []byte, seal string) (kept []byte, exitTrap bool) {
 		kept = append(kept, line...)
 	}
 	return kept, exitTrap
-}
-
-// Restore writes the script that brings a state back, in dir, and returns the
-// lines that run it and report. The mark is the session's entry in the environment,
-// which may be another one by now than the state has.
-func (d *Dir) Restore(s State, dir, mark, id string) (string, error) {
-	var b strings.Builder
-	// First, since the state has PWD and OLDPWD as they were.
-	fmt.Fprintf(&b, "\\builtin cd -- %s\n", Quote(dir))
-	b.Write(bytes.Join(s.part[partOptions:partSeal], nil))
-	if dir != string(s.part[partDir]) {
-		// It was saved in a directory that is gone, or was a request's own.
-		fmt.Fprintf(&b, "\\builtin cd -- %s\n", Quote(dir))
-	}
-	fmt.Fprintf(&b, "\\builtin export %s\n", Quote(mark))
-	if err := d.writeEval(b.String()); err != nil {
-		return "", err
-	}
-	// Readonly variables of bash's own refuse to be set, which is right.
-	return fmt.Sprintf("\\builtin . %s >/dev/null 2>&1; %s\n", Quote(d.eval.path), d.Report(ViaBuiltin, id)), nil
 }

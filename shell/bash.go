@@ -43,19 +43,21 @@ type bash struct {
 	flags    string
 	pwd      string
 	names    ipc.Names
-	back     string // where to go back to before the next command; see Request.Dir
-	away     string // the directory of the command's own request, if it has one
-	trapSet  bool   // our exit trap is in place
-	failure  string // why bash was given up
-	quick    bool   // the last command was
-	disabled bool   // builtins may have been, by enable -n
-	poisoned bool   // the next [[ may be taken for a syntax error
-	evicted  bool   // the ladder ended it, since it could not be unwound
-	lostDir  string // where it should be, but cannot
-	renewals int    // how often the files were made anew, or it was tried
-	lost     error  // what of the transport's promises is lost; see transport.Checker
-	goOn     bool   // and whether the next command may run all the same
-	told     bool   // somebody was told of it
+	back     string      // where to go back to before the next command; see Request.Dir
+	away     string      // the directory of the command's own request, if it has one
+	trapSet  bool        // our exit trap is in place
+	failure  string      // why bash was given up
+	quick    bool        // the last command was
+	disabled bool        // builtins may have been, by enable -n
+	poisoned bool        // the next [[ may be taken for a syntax error
+	evicted  bool        // the ladder ended it, since it could not be unwound
+	lostDir  string      // where it should be, but cannot
+	leftOut  []string    // options of its state that it was not given
+	missing  []ipc.Piece // of its state that it could not be given
+	renewals int         // how often the files were made anew, or it was tried
+	lost     error       // what of the transport's promises is lost; see transport.Checker
+	goOn     bool        // and whether the next command may run all the same
+	told     bool        // somebody was told of it
 
 	program  *rundir.Program // held by a bash that went with its command
 	commands int             // that were run
@@ -69,14 +71,33 @@ type bash struct {
 }
 
 // startBash starts a bash, with a state to restore if that is not nil.
-func startBash(ctx context.Context, s *PersistentShell, restore *ipc.State) (*bash, error) {
+func startBash(ctx context.Context, s *PersistentShell, state *ipc.State) (*bash, error) {
+	if state != nil {
+		return s.startWith(ctx, *state)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.StartTimeout, errStartTimeout)
 	defer cancel()
+	b, err := openBash(ctx, s, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.init(ctx); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// openBash starts a bash and waits until it reports. A bare one has no environment: a
+// state will bring that.
+func openBash(ctx context.Context, s *PersistentShell, bare bool) (*bash, error) {
 	b := &bash{
 		shell: s, opts: &s.opts, entry: s.entry, seal: ipc.NewID(), names: ipc.ViaBuiltin,
 		earlier: make(map[proc.ID]command.Process),
 	}
-	if err := b.open(ctx, restore); err != nil {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.StartTimeout, errStartTimeout)
+	defer cancel()
+	if err := b.open(ctx, bare); err != nil {
 		b.close()
 		return nil, err
 	}
@@ -85,7 +106,7 @@ func startBash(ctx context.Context, s *PersistentShell, restore *ipc.State) (*ba
 
 var errStartTimeout = errors.New("it did not become ready in time; raise Options.StartTimeout if that is too short for its init files")
 
-func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
+func (b *bash) open(ctx context.Context, bare bool) (err error) {
 	if err := b.shell.program.Ensure(); err != nil {
 		return &ipc.DiskError{Dir: b.shell.program.Path, Err: err}
 	}
@@ -101,8 +122,7 @@ func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
 		// Without a history file bash reads none: the prelude comes too late for that.
 		Own: []string{"HISTFILE=", b.entry},
 	}
-	if restore != nil {
-		// Everything that is exported comes back with the state.
+	if bare {
 		spec.Dir, spec.Env = "/", nil
 	}
 	if b.conn, err = b.opts.Transport.Start(ctx, spec); err != nil {
@@ -128,10 +148,7 @@ func (b *bash) open(ctx context.Context, restore *ipc.State) (err error) {
 		return err
 	}
 	b.stdin = proc.Stdin(b.id.PID)
-	if restore != nil {
-		return b.restore(ctx, *restore)
-	}
-	return b.init(ctx)
+	return nil
 }
 
 // argv is what was run, with bash's path in it.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/ipc"
 )
 
 // errNotRun means that bash did not read the command, which therefore did not
@@ -18,22 +19,68 @@ import (
 var errNotRun = errors.New("could not read the command")
 
 // couldNotRead reports whether bash itself, rather than the command, complains
-// that one of the session's files cannot be opened, and replaces bash if so. What
-// traces (set -x) and ERR traps print may name the files, too.
-func (b *bash) couldNotRead(ctx context.Context) bool {
+// that it could not read the command's files, and replaces bash if so.
+func (b *bash) couldNotRead(ctx context.Context, r *running) bool {
+	if rec := r.end.record; rec.Status != 1 && rec.Status != 127 && rec.NoDir == "" {
+		return false
+	}
+	complaint := b.complaint(ctx, r)
+	if complaint == "" {
+		return false
+	}
+	b.retire(ctx, errNotRun.Error()+": "+said([]byte(complaint)))
+	return true
+}
+
+// complaint returns what bash says if one of the session's files cannot be opened, or if
+// a builtin was disabled with which it reads them. What traces (set -x) and ERR traps
+// print may look like it.
+func (b *bash) complaint(ctx context.Context, r *running) string {
 	_, stderr := b.conn.Said()
 	for line := range strings.Lines(string(stderr)) {
+		if lacksBuiltin(line, ".") && !b.reads(ctx) {
+			return line
+		}
 		at := strings.LastIndex(line, b.files.Path())
 		if at < 0 {
 			continue
 		}
 		name, why, found := strings.Cut(line[at:], ": ")
 		if found && !strings.ContainsAny(name, " '") && refusal(strings.TrimSpace(why)) {
-			b.retire(ctx, errNotRun.Error()+": "+said([]byte(line)))
-			return true
+			return line
 		}
 	}
-	return false
+	// Where the script's own eval is missing, the script's streams are there already.
+	if stdout, stderr := r.Sizes(); stdout+stderr == 0 || stdout+stderr > complaintMax {
+		return ""
+	}
+	out, errs, err := r.Read(complaintMax)
+	if text := out.String() + errs.String(); err == nil && lacksBuiltin(text, "eval") && !b.reads(ctx) {
+		return text
+	}
+	return ""
+}
+
+// complaintMax is more than bash says of a builtin that is missing, in bytes.
+const complaintMax = 512
+
+// lacksBuiltin reports whether the text may be what bash says when a builtin was
+// disabled (enable -n): a line in some language, with the builtin's name.
+func lacksBuiltin(text, name string) bool {
+	return strings.Contains(text, ": "+name+": ") && strings.Count(text, "\n") == 1
+}
+
+// reads reports whether bash can read and run a script.
+func (b *bash) reads(ctx context.Context) bool {
+	id := ipc.NewID()
+	lines, err := b.files.Probe(b.names, id)
+	if err != nil {
+		return true // That has another reason, of which the next command hears.
+	}
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+	rec, err := b.exchange(ctx, id, lines)
+	return err != nil || rec.Status == ipc.ProbeStatus
 }
 
 // forkFailed is the status of a command that bash threw away since it could not fork.

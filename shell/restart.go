@@ -149,8 +149,8 @@ func (s *PersistentShell) resurrect(ctx context.Context) (*command.Restart, erro
 		restart.Restored = []string{"working directory", "variables", "functions", "aliases", "options", "traps", "umask"}
 		if b.lostDir != "" {
 			restart.Restored = restart.Restored[1:]
-			restart.Lost = append(restart.Lost, lostDir(b.lostDir, b.pwd))
 		}
+		restart.Lost = append(restart.Lost, b.notRestored()...)
 	}
 	if d.asked {
 		return restart, nil
@@ -160,34 +160,6 @@ func (s *PersistentShell) resurrect(ctx context.Context) (*command.Restart, erro
 		hook(restart)
 	}
 	return restart, nil
-}
-
-func lostDir(was, is string) string {
-	return fmt.Sprintf("working directory %s, which is gone: now in %s", was, is)
-}
-
-// restore brings a state back in a fresh bash.
-func (b *bash) restore(ctx context.Context, state ipc.State) error {
-	if !filepath.IsAbs(state.Dir) {
-		state.Dir = b.shell.Dir() // PWD was unset, or made up.
-	}
-	dir := b.existing(state.Dir)
-	if dir != state.Dir {
-		b.lostDir = state.Dir
-	}
-	id := ipc.NewID()
-	lines, err := b.files.Restore(state, dir, b.entry, id)
-	if err != nil {
-		return err
-	}
-	rec, err := b.exchange(ctx, id, lines)
-	if err != nil {
-		return b.startError(fmt.Errorf("restoring the shell's state: %w", err))
-	}
-	b.pwd, b.flags = b.trueDir(rec.Dir), rec.Flags
-	b.trapSet = !state.ExitTrap
-	b.saved = savedState{state: state, have: true}
-	return nil
 }
 
 // existing returns the directory, or the nearest above it that is there.

@@ -55,7 +55,7 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 		return b.handOver(ctx, r)
 	}
 	if r.end.died && r.end.cause == nil && b.conn.Unread() >= len(lines) ||
-		r.end.reported && (r.end.record.Status == 1 || r.end.record.NoDir != "") && b.couldNotRead(ctx) {
+		r.end.reported && b.couldNotRead(ctx, r) {
 		b.drop(r)
 		return nothing, errNotRun
 	}
@@ -142,6 +142,7 @@ func (b *bash) render(req command.Request, started time.Time) (*running, string,
 	call := ipc.Call{
 		ID: ipc.NewID(), Script: req.Script, Env: req.Env, Status: b.status, Back: b.back,
 		Inner: shape.inner, Group: shape.group, Apart: shape.apart, Names: b.nameBuiltins(req.Script),
+		Enable: b.disabled,
 	}
 	from := b.dir()
 	if req.Dir != "" {
@@ -160,9 +161,6 @@ func (b *bash) render(req command.Request, started time.Time) (*running, string,
 		// The script is about traps: it shall find none of ours.
 		call.Before = append(call.Before, ipc.NoExitTrap)
 		b.trapSet = false
-	}
-	if b.disabled {
-		call.Before = append(call.Before, string(call.Names)+"enable eval printf read cd return")
 	}
 	if b.poisoned {
 		call.Before = append(call.Before, string(call.Names)+"eval '[[ x ]]' 2>/dev/null")

@@ -95,8 +95,8 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 		return nil, err
 	}
 	s.dir = s.bash.dir()
-	if lost := s.bash.lostDir; lost != "" { // Of a State.
-		s.untold = &command.Restart{Reason: "the shell began with the state of another", Lost: []string{lostDir(lost, s.dir)}}
+	if lost := s.bash.notRestored(); len(lost) > 0 { // Of a State.
+		s.untold = &command.Restart{Reason: "the shell began with the state of another", Lost: lost}
 	}
 	s.turn <- struct{}{}
 	return s, nil

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/command"
 )
@@ -49,19 +50,23 @@ func hostileOptions(t *testing.T, s suite) {
 	res := x.run("echo traced")
 	assert.Regexp(t, `^\++ echo traced\n$`, res.Stderr.String(), "the trace is of the script alone") // How deep eval is shows in the pluses.
 
-	// set -e ends the script, and the next one finds it still on.
+	// set -e lasts until it has ended a script, and does not come back with the state.
 	x = s.start(t)
 	x.run("v=1; set -euo pipefail")
-	x.want("1\n", "echo $v")
-	res = x.run("echo one; false; echo two")
+	x.want("1 on\n", "[[ $- == *e* ]] && echo $v on") // Inside of $() it would be off.
+	res = x.run("echo one; true | false | true; echo two")
 	assert.Equal(t, "one\n", res.Stdout.String())
 	assert.Equal(t, 1, res.ExitCode)
-	x.want("1 on\n", "[[ $- == *e* ]] && echo $v on") // Inside of $() it would be off.
-	res = x.run("true | false | true; echo no")
-	assert.Equal(t, 1, res.ExitCode)
-	assert.Empty(t, res.Stdout.String())
-	x.want("", "set +e")
-	res = x.run("true | false | true")
+	require.NotNil(t, res.Restart)
+	assert.Contains(t, res.Restart.Lost, "option errexit (set -e), with which no bash lasts")
+	assert.Contains(t, res.Restart.Lost, "option nounset (set -u), with which no bash lasts")
+	for range 2 {
+		res = x.run("false; echo $v goes on; false")
+		assert.Equal(t, "1 goes on\n", res.Stdout.String())
+		assert.Equal(t, 1, res.ExitCode)
+		assert.Nil(t, res.Restart)
+	}
+	res = x.run("true | false | true") // pipefail is harmless, and stays.
 	assert.Equal(t, 1, res.ExitCode)
 	assert.Equal(t, []int{0, 1, 0}, res.Receipt.Pipeline)
 	res = x.run("if false; then :; fi; echo $v")

@@ -1,0 +1,150 @@
+package shell_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+// What each row sets is followed by what else a session may have. A bash that takes over
+// has that, and not what is lost.
+var unrestorable = []struct{ name, set, lost string }{
+	{"an integer that is none", `x='a b'; declare -i x`, "variable x"},
+	{"an exported integer that is none", `P=/usr/bin; declare -ix P`, "variable P"},
+	{"integers that are none", `a=(x/ 'y z'); declare -ai a`, "variable a"},
+	{"two of them", `x='a b' y='c d'; declare -i x y`, "variable x, variable y"},
+	{"a function that parses no more", `shopt -s extglob; eval 'f() { echo !(x); }'; shopt -u extglob`, "function f"},
+	{"an exported function that parses no more", `shopt -s extglob; eval 'f() { echo !(x); }'; export -f f; shopt -u extglob`, "function f"},
+}
+
+const others = "kept=1; z() { echo z; }; shopt -s expand_aliases nullglob; alias hi='echo hi'; trap 'echo usr' USR1; set -o pipefail; umask 027"
+
+const askOthers = `echo $kept; z; hi; kill -USR1 $$; shopt -q nullglob && [[ -o pipefail ]] && umask`
+
+const haveOthers = "1\nz\nhi\nusr\n0027"
+
+func TestWhatCannotBeRestoredTakesNothingAlong(t *testing.T) {
+	for _, row := range unrestorable {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			run(t, sh, row.set)
+			run(t, sh, others)
+			run(t, sh, "exit 7")
+			res := run(t, sh, askOthers)
+			assert.Equal(t, haveOthers, strings.TrimSpace(res.Stdout.String()))
+			res = run(t, sh, "exit 8")
+			require.NotNil(t, res.Restart)
+			assert.Equal(t, 8, res.ExitCode)
+			assert.NotContains(t, res.Restart.String(), "could not take back", "it is told once")
+			assert.Equal(t, haveOthers, says(t, sh, askOthers))
+		})
+	}
+}
+
+func TestWhatCannotBeRestoredIsNamed(t *testing.T) {
+	for _, row := range unrestorable {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			run(t, sh, row.set)
+			run(t, sh, others)
+			state, err := sh.Checkpoint(testenv.Context(t))
+			require.NoError(t, err)
+			want := "what bash could not take back: " + row.lost
+
+			res := run(t, sh, "exit 7")
+			require.NotNil(t, res.Restart)
+			assert.Contains(t, res.Restart.Lost, want)
+
+			restart, err := sh.Restore(testenv.Context(t), state)
+			require.NoError(t, err)
+			assert.Contains(t, restart.Lost, want)
+
+			other := start(t, &shell.Options{State: &state})
+			res = run(t, other, askOthers)
+			require.NotNil(t, res.Restart)
+			assert.Contains(t, res.Restart.Lost, want)
+			assert.Equal(t, haveOthers, strings.TrimSpace(res.Stdout.String()))
+		})
+	}
+}
+
+// What a variable makes bash do by itself is done before it reports on the next line.
+func TestAStateByWhichBashEndsOrHangsIsRestoredWithoutTheCause(t *testing.T) {
+	for _, row := range []struct{ set, lost string }{
+		{"PROMPT_COMMAND='[[ ! -e spoilt ]] || exit 3'", "variable PROMPT_COMMAND"},
+		{"PS0='$([[ ! -e spoilt ]] || kill -9 $$)'", "variable PS0"},
+		{"trap '[[ ! -e spoilt ]] || exit 3' DEBUG", "trap for DEBUG"},
+		{"PROMPT_COMMAND='[[ ! -e spoilt ]] || sleep 1000'", "variable PROMPT_COMMAND"},
+		{"PS1='$([[ ! -e spoilt ]] || sleep 1000)'", "variable PS1"},
+	} {
+		t.Run(row.set, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			pid := bashPID(t, sh)
+			run(t, sh, row.set)
+			run(t, sh, others)
+			run(t, sh, ": exit") // The word makes it save what was set before.
+			killAndWait(t, pid)
+			require.NoError(t, os.WriteFile(filepath.Join(sh.Dir(), "spoilt"), nil, 0o600))
+			res := run(t, sh, askOthers)
+			assert.Equal(t, haveOthers, strings.TrimSpace(res.Stdout.String()))
+			require.NotNil(t, res.Restart)
+			assert.Contains(t, res.Restart.Lost, "what bash could not take back: "+row.lost)
+		})
+	}
+}
+
+func TestFunctionsNamedBuiltinAndCommandAreRestored(t *testing.T) {
+	for _, set := range []string{"builtin() { echo b; }", "builtin() { echo b; }; command() { echo c; }", "eval 'builtin() { return 9; }'"} {
+		sh := start(t, nil)
+		run(t, sh, set)
+		run(t, sh, others)
+		run(t, sh, ": exit")
+		run(t, sh, "exit 7")
+		assert.Equal(t, "function\n"+haveOthers, says(t, sh, "type -t builtin;"+askOthers), set)
+	}
+}
+
+func TestErrexitAndNounsetDoNotComeBack(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "set -euo pipefail; v=1")
+	res := run(t, sh, "echo $nosuch; echo no")
+	assert.Equal(t, 1, res.ExitCode)
+	require.NotNil(t, res.Restart)
+	assert.Contains(t, res.Restart.Lost, "option errexit (set -e), with which no bash lasts")
+	assert.Contains(t, res.Restart.Lost, "option nounset (set -u), with which no bash lasts")
+	res = run(t, sh, "false; echo $v $nosuch; false")
+	assert.Equal(t, "1\n", res.Stdout.String())
+	assert.Equal(t, 1, res.ExitCode)
+	assert.Nil(t, res.Restart)
+}
+
+// A command that bash could not read never looks like one that printed nothing.
+func TestABashWithoutTheBuiltinsThatReadACommandIsReplaced(t *testing.T) {
+	for _, script := range []string{
+		"enable -n .", "e=ena; ${e}ble -n .", "e=ena; ${e}ble -n eval", "enable -n . enable", "e=ena; ${e}ble -n . eval enable",
+		"enable -n eval enable", "LC_ALL=de_DE.UTF-8; enable -n . enable", "builtin() { return 9; }; enable -n . enable",
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			run(t, sh, "kept=1")
+			run(t, sh, script)
+			for range 2 {
+				res := run(t, sh, "echo $kept; echo ran >>count; (exit 4)")
+				assert.Equal(t, 4, res.ExitCode)
+				assert.Equal(t, "1\n", res.Stdout.String())
+			}
+			assert.Equal(t, "ran\nran", says(t, sh, "cat count"))
+		})
+	}
+}
