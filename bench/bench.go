@@ -23,6 +23,8 @@ type workload struct {
 var workloads = []workload{
 	{"true", "a builtin", (*bench).builtin},
 	{"binary", "a program that does nothing", (*bench).binary},
+	{"rest", "both, each after a pause of 20 ms", (*bench).rested},
+	{"load", "both, beside eight busy processes", (*bench).loaded},
 	{"output", "much output", (*bench).output},
 	{"start", "until the first command can run", (*bench).start},
 	{"sandbox", "what a sandbox costs", (*bench).sandboxed},

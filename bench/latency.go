@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/limpet-sh/limpet/shell"
@@ -27,6 +30,44 @@ func (b *bench) binary() error {
 		return err
 	}
 	b.report.compare(all, within(bareName, 1.15))
+	return nil
+}
+
+// rested measures both after a pause: nothing is warm, and a processor may have to be
+// woken. The sides take turns one by one.
+func (b *bench) rested() error {
+	return b.oneByOne("after a pause", rules{rounds: b.some(200), batch: 1, pause: 20 * time.Millisecond})
+}
+
+// busy is how many processes the loaded workload runs beside.
+const busy = 8
+
+// loaded measures both beside processes that want all the time there is, each in a
+// session of its own, as the builds are that an agent has left running.
+func (b *bench) loaded() error {
+	ctx, stop := context.WithCancel(b.ctx)
+	defer stop()
+	for range busy {
+		cmd := exec.CommandContext(ctx, b.bash, "-c", "while :; do :; done")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		defer cmd.Wait() // It was killed by stop, which runs before.
+		defer stop()
+	}
+	return b.oneByOne(fmt.Sprintf("beside %d busy processes", busy), rules{rounds: b.some(200), batch: 5, slice: 50 * time.Millisecond, pause: 4 * time.Millisecond})
+}
+
+// oneByOne compares what matters in both workloads.
+func (b *bench) oneByOne(where string, r rules) error {
+	for _, script := range []string{"true", "/bin/true"} {
+		all, err := b.contestOf("`"+script+"`, "+where, script, r, &limpetSide{}, &bashSide{flag: "-c"}, &bareSide{})
+		if err != nil {
+			return err
+		}
+		b.report.compare(all)
+	}
 	return nil
 }
 
