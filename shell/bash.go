@@ -47,7 +47,6 @@ type bash struct {
 	away     string      // the directory of the command's own request, if it has one
 	trapSet  bool        // our exit trap is in place
 	failure  string      // why bash was given up
-	quick    bool        // the last command was
 	disabled bool        // builtins may have been, by enable -n
 	poisoned bool        // the next [[ may be taken for a syntax error
 	evicted  bool        // the ladder ended it, since it could not be unwound

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -203,9 +201,6 @@ const firstTick = 2 * time.Millisecond
 // wait waits for the first of: bash's report, bash's death, the end of ctx, a
 // limit. Whoever wakes it, it looks for the report before anything else.
 func (b *bash) wait(ctx context.Context, r *running) ending {
-	if end, ok := b.spin(r); ok {
-		return end
-	}
 	tick := time.NewTimer(r.limits.Next(firstTick, 0))
 	defer tick.Stop()
 	poll := b.newPoll(0) // The tick looks, too.
@@ -256,33 +251,6 @@ func (b *bash) wait(ctx context.Context, r *running) ending {
 	}
 }
 
-// A command is quick if it ends within this time. After a quick one the next
-// report is spun for: to be woken by the kernel takes longer than a builtin does
-// on a virtual machine, and a tenth of what a program does that does nothing.
-const (
-	quick   = 2 * time.Millisecond
-	spinFor = quick
-)
-
-// spin looks for the report without pause for a moment, if the last command was
-// quick, as a mutex does for its lock. One shell at a time may do so, and only
-// where another processor is there for bash.
-func (b *bash) spin(r *running) (ending, bool) {
-	if !b.quick || runtime.GOMAXPROCS(0) < 2 || b.opts.Poll > 0 || !spinning.CompareAndSwap(false, true) {
-		return ending{}, false
-	}
-	defer spinning.Store(false)
-	for time.Since(r.started) < spinFor {
-		if end, ok := r.reported(); ok {
-			return end, true
-		}
-		runtime.Gosched()
-	}
-	return ending{}, false
-}
-
-var spinning atomic.Bool
-
 func (r *running) reported() (ending, bool) {
 	rec, pipeline, ok := r.Record()
 	return ending{record: rec, pipeline: pipeline, reported: ok}, ok
@@ -322,7 +290,6 @@ func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) 
 		b.shell.keeper.Keep(r.Release())
 	}
 	res.Elapsed = time.Since(r.started)
-	b.quick = res.Elapsed < quick
 	res.Receipt.User, res.Receipt.System = r.clock.end(b)
 	res.Receipt.Leftover = b.leftover()
 
