@@ -48,6 +48,7 @@ func TestScript(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // Else each program sleeps for a second at its end.
 			env.Defer(func() { // What a script that failed has left on terminals.
 				state := filepath.Join(env.WorkDir, "state", "limpet", "terminals")
 				_ = exec.Command("limpet", "term", "stop", "--all", "--state", state).Run() // Mostly there are none.
