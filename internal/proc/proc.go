@@ -24,6 +24,8 @@ type Stat struct {
 	System      time.Duration
 	ChildUser   time.Duration // of children that were waited for
 	ChildSystem time.Duration
+
+	kernel bool // it is a thread of the kernel's
 }
 
 // CPU returns the user and system time of the process and the children that

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -23,12 +22,16 @@ const clockTick = 10 * time.Millisecond
 
 // Read reads /proc/PID/stat.
 func Read(pid int) (Stat, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	var buf [statMax]byte
+	b, err := readOnce("/proc/"+strconv.Itoa(pid)+"/stat", buf[:])
 	if err != nil {
 		return Stat{}, err
 	}
 	return parseStat(b)
 }
+
+// statMax is more than a line of /proc/PID/stat has: some fifty numbers and a name.
+const statMax = 2048
 
 // parseStat parses a line of /proc/PID/stat. The second field is the program's
 // name in parentheses and may hold anything, so the fields are counted from
@@ -37,13 +40,13 @@ func parseStat(b []byte) (Stat, error) {
 	end := bytes.LastIndexByte(b, ')')
 	start := bytes.IndexByte(b, ' ')
 	if end < 0 || start < 0 {
-		return Stat{}, fmt.Errorf("proc: no stat line: %.80q", b)
+		return Stat{}, fmt.Errorf("proc: no stat line: %.80q", string(b))
 	}
 	fields := strings.Fields(string(b[end+1:]))
 	const state, ppid, pgrp, session, flags, utime, threads, starttime, exitCode = 0, 1, 2, 3, 6, 11, 17, 19, 49 // proc(5) numbers minus 3
-	const forkNoExec = 0x40                                                                                      // PF_FORKNOEXEC (include/linux/sched.h)
+	const forkNoExec, kernelThread = 0x40, 0x00200000                                                            // PF_FORKNOEXEC, PF_KTHREAD (include/linux/sched.h)
 	if len(fields) <= starttime {
-		return Stat{}, fmt.Errorf("proc: short stat line: %.80q", b)
+		return Stat{}, fmt.Errorf("proc: short stat line: %.80q", string(b))
 	}
 	number := func(s string) int {
 		n, _ := strconv.Atoi(s) // The kernel writes numbers.
@@ -59,8 +62,8 @@ func parseStat(b []byte) (Stat, error) {
 		ended = syscall.Signal(number(fields[exitCode]) & 0x7f) // As in wait(2).
 	}
 	return Stat{
-		Ended: ended,
-		PID:   number(string(b[:start])), PPID: number(fields[ppid]),
+		Ended: ended, kernel: number(fields[flags])&kernelThread != 0,
+		PID: number(string(b[:start])), PPID: number(fields[ppid]),
 		PGRP: number(fields[pgrp]), SID: number(fields[session]),
 		State: fields[state][0], Execed: number(fields[flags])&forkNoExec == 0, Threads: number(fields[threads]), Start: began,
 		User: ticks(utime), System: ticks(utime + 1),
@@ -95,7 +98,8 @@ func Now() uint64 {
 }
 
 // List reads the stat of every process there is. One that ends meanwhile is
-// left out.
+// left out, and so are the kernel's threads: they have no environment and no
+// memory, and nobody may signal them.
 func List() ([]Stat, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -112,7 +116,7 @@ func List() ([]Stat, error) {
 		if err != nil {
 			continue
 		}
-		if st, err := Read(pid); err == nil {
+		if st, err := Read(pid); err == nil && !st.kernel {
 			all = append(all, st)
 		}
 	}
@@ -218,24 +222,38 @@ func program(pid int) (state byte, execed bool) {
 	return state, fields[startCode] != "0"
 }
 
-// readAtOnce reads a file of /proc with a single system call. Of a process that
+// readAtOnce reads a file of /proc with a single read(2). Of a process that
 // execs between two of them, the second finds nothing.
 func readAtOnce(path string, buf *[]byte) ([]byte, error) {
 	for {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		n, err := f.Read(*buf)
-		_ = f.Close() // Read only: nothing to lose.
-		if n < len(*buf) {
-			if err == io.EOF {
-				err = nil
-			}
-			return (*buf)[:n], err
+		b, err := readOnce(path, *buf)
+		if len(b) < len(*buf) {
+			return b, err
 		}
 		*buf = make([]byte, 2*len(*buf))
 	}
+}
+
+// readOnce reads what there is room for, with the three system calls that it takes.
+// With [os.ReadFile] it would be seven, for each of all processes, at each of many
+// looks in a stop.
+func readOnce(path string, buf []byte) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	for err == unix.EINTR {
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	n, err := unix.Read(fd, buf)
+	for err == unix.EINTR {
+		n, err = unix.Read(fd, buf)
+	}
+	_ = unix.Close(fd) // Read only: nothing to lose.
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return buf[:n], nil
 }
 
 // Command returns the arguments of the process, joined by spaces and cut

@@ -281,3 +281,14 @@ func TestKillAllLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, now.Zombie())
 }
+
+func TestTheKernelsThreadsAreNotListed(t *testing.T) {
+	all, err := proc.List()
+	require.NoError(t, err)
+	self := false
+	for _, st := range all {
+		self = self || st.PID == os.Getpid()
+		assert.NotEqual(t, "kthreadd", proc.Command(st.PID), "of the host; a container has none")
+	}
+	assert.True(t, self)
+}

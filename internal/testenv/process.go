@@ -54,15 +54,17 @@ func Zombies() int {
 }
 
 // Marked returns the living processes that carry the environment entry
-// "NAME=value", wherever they went.
+// "NAME=value", wherever they went. The entry is one of this program's making: a
+// process that is older is not asked.
 func Marked(entry string) []proc.Stat {
 	var marked []proc.Stat
 	if _, value, _ := strings.Cut(entry, "="); value == "" {
 		return nil // Whoever signals these must not reach everybody.
 	}
-	all, _ := proc.List() // As above.
+	self, _ := proc.Read(os.Getpid()) // Zero elsewhere: then all are asked.
+	all, _ := proc.List()             // As above.
 	for _, st := range all {
-		if !st.Zombie() && proc.HasEnv(st.PID, entry) {
+		if st.Start >= self.Start && !st.Zombie() && proc.HasEnv(st.PID, entry) {
 			marked = append(marked, st)
 		}
 	}
