@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,21 +62,27 @@ func crashingProgram() {
 	}
 }
 
-// The program is killed at random moments, also while it recovers from the kill before,
-// on a machine that has too much to do. Then every job is compared with what it has
-// itself said of its life.
+// Programs are killed at random moments, also while they recover from the kill before,
+// on a machine that has too much to do: with one another. Then every job is compared
+// with what it has itself said of its life.
 func TestNoKillLosesAnything(t *testing.T) {
 	testenv.NeedProc(t)
-	const kills = 200
+	const many, kills = 4, 50 // kills is of each
+	var byProgram atomic.Int64
+	t.Run("programs", func(t *testing.T) {
+		for range many {
+			t.Run("program", func(t *testing.T) {
+				t.Parallel()
+				killAtRandom(t, kills, &byProgram)
+			})
+		}
+	})
+	assert.Positive(t, byProgram.Load())
+}
+
+// killAtRandom kills a program as often. It counts the jobs that ended by that.
+func killAtRandom(t *testing.T, kills int, byProgram *atomic.Int64) {
 	dir, truth := t.TempDir(), t.TempDir()
-	for range 3 {
-		load := exec.Command("bash", "-c", "while :; do :; done")
-		require.NoError(t, load.Start())
-		defer func() {
-			_ = load.Process.Kill() // It runs.
-			_ = load.Wait()         // Killed.
-		}()
-	}
 	// The moments are spread over as long as this machine takes for some starts, whatever
 	// else it has to do.
 	began := time.Now()
@@ -109,7 +115,7 @@ func TestNoKillLosesAnything(t *testing.T) {
 	}
 	// An event that was drained, and not noted before the kill, is nobody's any more: a
 	// few for each kill at most, and mostly none.
-	const few = kills / 4
+	few := kills / 4
 	testenv.Await(t, "the ends that nobody was told", func() bool {
 		for _, e := range r.Drain() {
 			tell(e.Job.ID)
@@ -117,21 +123,21 @@ func TestNoKillLosesAnything(t *testing.T) {
 		return len(told) >= len(list)-few
 	})
 	listed := make(map[string]bool)
-	byProgram := 0
+	ended := 0
 	for _, job := range list {
 		listed[job.ID] = true
 		job = end(t, r, job.ID)
 		if check(t, r, job, truth) {
-			byProgram++
+			ended++
 		}
 	}
 	started := lines(t, truth, "started")
 	for _, id := range started {
 		assert.True(t, listed[id], "%s has started", id)
 	}
-	t.Logf("%d kills, %d jobs, of which %d ended with their program, %d starts returned, %d ends told", kills, len(list), byProgram, len(started), len(told))
+	t.Logf("%d kills, %d jobs, of which %d ended with their program, %d starts returned, %d ends told", kills, len(list), ended, len(started), len(told))
 	assert.Greater(t, len(started), kills/4)
-	assert.Positive(t, byProgram)
+	byProgram.Add(int64(ended))
 }
 
 // check compares a job with the truth, and reports whether it ended with its program.
