@@ -31,8 +31,9 @@ const (
 	// sleeps is in how many looks in a row a fork must sleep to be taken for one
 	// that hangs before it is what it is to be.
 	sleeps = 100
-	// computes is how much processor time a shell may use before it is taken for
-	// one that computes: it starts a program with less than a tenth of it.
+	// computes is how much processor time a shell may use, without having waited for
+	// a child, before it is taken for one that computes: it starts a program with less
+	// than a tenth of it, as a rule.
 	computes = 20 * time.Millisecond
 	// pause is how long it is between two looks at a process.
 	pause = 50 * time.Microsecond
@@ -65,8 +66,14 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 		awaited, _ = s.pauseChildren(shell, counts, true)
 		return awaited
 	}
-	childless, elsewhere, began := 0, 0, proc.Ran(shell)
+	childless, elsewhere, began, faults := 0, 0, proc.Ran(shell), childFaults(shell)
 	for {
+		// A shell that has waited for a child since then starts programs, and does not
+		// compute, however much processor time it needs for that: its memory may be large,
+		// or its children start and end where we have no turn between.
+		if now := childFaults(shell); now != faults {
+			began, faults = proc.Ran(shell), now
+		}
 		// The children first: the shell does not get past one that stands still,
 		// unless it has job control (set -m), by which it goes on after one.
 		if !controlsJobs(shell, counts) {
@@ -106,6 +113,12 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 		signal(syscall.SIGCONT) // Those that it will wait for stay as they are, as a rule.
 		s.settle(shell, instant)
 	}
+}
+
+// childFaults returns a number that changes whenever the shell has waited for a child.
+func childFaults(shell proc.ID) int {
+	st, _ := proc.Read(shell.PID) // Gone: it changes no more.
+	return st.ChildFaults
 }
 
 // controlsJobs reports whether a shell has children that may be jobs.

@@ -24,6 +24,7 @@ type Stat struct {
 	System      time.Duration
 	ChildUser   time.Duration // of children that were waited for
 	ChildSystem time.Duration
+	ChildFaults int // page faults of children that were waited for: more after each of them
 
 	kernel bool // it is a thread of the kernel's
 }

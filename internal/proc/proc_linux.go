@@ -43,8 +43,8 @@ func parseStat(b []byte) (Stat, error) {
 		return Stat{}, fmt.Errorf("proc: no stat line: %.80q", string(b))
 	}
 	fields := strings.Fields(string(b[end+1:]))
-	const state, ppid, pgrp, session, flags, utime, threads, starttime, exitCode = 0, 1, 2, 3, 6, 11, 17, 19, 49 // proc(5) numbers minus 3
-	const forkNoExec, kernelThread = 0x40, 0x00200000                                                            // PF_FORKNOEXEC, PF_KTHREAD (include/linux/sched.h)
+	const state, ppid, pgrp, session, flags, cminflt, utime, threads, starttime, exitCode = 0, 1, 2, 3, 6, 8, 11, 17, 19, 49 // proc(5) numbers minus 3
+	const forkNoExec, kernelThread = 0x40, 0x00200000                                                                        // PF_FORKNOEXEC, PF_KTHREAD (include/linux/sched.h)
 	if len(fields) <= starttime {
 		return Stat{}, fmt.Errorf("proc: short stat line: %.80q", string(b))
 	}
@@ -68,6 +68,7 @@ func parseStat(b []byte) (Stat, error) {
 		State: fields[state][0], Execed: number(fields[flags])&forkNoExec == 0, Threads: number(fields[threads]), Start: began,
 		User: ticks(utime), System: ticks(utime + 1),
 		ChildUser: ticks(utime + 2), ChildSystem: ticks(utime + 3),
+		ChildFaults: number(fields[cminflt]),
 	}, nil
 }
 

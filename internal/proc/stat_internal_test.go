@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const rest = " 10 20 30 0 -1 4194304 100 0 0 0 5 6 7 8 20 0 1 0 98765 1000 100 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 9"
+const rest = " 10 20 30 0 -1 4194304 100 200 0 0 5 6 7 8 20 0 1 0 98765 1000 100 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 9"
 
 func TestParseStatCountsFromTheLastParenthesis(t *testing.T) {
 	for _, comm := range []string{"bash", "a b", "a) R 1 2 3 (b", ")", "(", "", "((x))", "a\nb"} {
@@ -18,7 +18,7 @@ func TestParseStatCountsFromTheLastParenthesis(t *testing.T) {
 		require.NoError(t, err, comm)
 		assert.Equal(t, Stat{PID: 42, PPID: 10, PGRP: 20, SID: 30, State: 'S', Execed: true, Threads: 1, Start: 98765,
 			User: 50 * time.Millisecond, System: 60 * time.Millisecond,
-			ChildUser: 70 * time.Millisecond, ChildSystem: 80 * time.Millisecond}, st, comm)
+			ChildUser: 70 * time.Millisecond, ChildSystem: 80 * time.Millisecond, ChildFaults: 200}, st, comm)
 	}
 	st, err := parseStat([]byte("42 (x) Z" + rest))
 	require.NoError(t, err)
