@@ -270,8 +270,11 @@ func (j *job) unreadable(err error) error {
 // reap waits for the supervisor of a job that has ended: it is about to end, too.
 func (j *job) reap() {
 	handle := j.supervised()
+	if handle == nil {
+		return
+	}
 	f, err := j.read()
-	if handle == nil || err != nil {
+	if err != nil {
 		return
 	}
 	if state, _ := f.state(); !state.Finished() || f.exit != nil && f.exit.Left {

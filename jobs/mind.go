@@ -15,8 +15,27 @@ const (
 	seldom = time.Minute // where its end is told otherwise
 )
 
-// look starts to look after a job, until it is over.
-func (r *Registry) look(j *job) { r.work.Go(func() { r.mind(j) }) }
+// look starts to look after a job, until it is over. With Options.Brief nobody would wait
+// for what it finds: recover has looked once.
+func (r *Registry) look(j *job) {
+	if !r.opts.Brief {
+		r.work.Go(func() { r.mind(j) })
+	}
+}
+
+// settle records the end of a job that has ended. ran reports whether an earlier look
+// found it running.
+func (r *Registry) settle(j *job, f *files, ran bool) {
+	state, _ := f.state()
+	if !state.Finished() {
+		return
+	}
+	if f.exit == nil && f.present.Elsewhere == "" {
+		r.recordLoss(j, f, ran)
+	}
+	r.completed(j, f)
+	r.setOver(j, f)
+}
 
 // mind is the life of a job as its owner sees it: whenever something is new, match what
 // it has printed, tell the end.
@@ -52,13 +71,7 @@ func (r *Registry) mind(j *job) {
 			state, _ := f.state()
 			ran = ran || state == Running
 			m.match(&f, state.Finished())
-			if state.Finished() && f.exit == nil && f.present.Elsewhere == "" {
-				r.recordLoss(j, &f, ran)
-			}
-			if state.Finished() {
-				r.completed(j, &f)
-				r.setOver(j, &f)
-			}
+			r.settle(j, &f, ran)
 			if state.Finished() && !f.present.Supervisor {
 				r.retire.soon()
 				return

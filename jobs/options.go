@@ -20,6 +20,10 @@ type Options struct {
 	// events are told.
 	ReadOnly bool
 
+	// Brief says that this program closes the registry within seconds, as a command
+	// does. Open of other programs waits for that, instead of returning [ErrOwned].
+	Brief bool
+
 	// Bash runs the commands, 4.4 or newer. Empty means the first in PATH.
 	Bash string
 
@@ -60,8 +64,8 @@ type Options struct {
 	// Ladder is how a job is stopped. Empty means interrupt.DefaultLadder.
 	Ladder interrupt.Ladder
 
-	// Interrupts ends waits from outside. Nil means that only contexts do. Jobs
-	// run on.
+	// Interrupts ends waits from outside, that of Open too. Nil means that only
+	// contexts do. Jobs run on.
 	Interrupts *interrupt.Source
 
 	// OnEvent, if not nil, is called for each event, one at a time, by a goroutine of

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,11 +14,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/jobs"
 )
 
@@ -261,6 +264,54 @@ func startOf(t *testing.T, pid int) uint64 {
 	start, err := strconv.ParseUint(fields[19], 10, 64)
 	require.NoError(t, err)
 	return start
+}
+
+func TestOpenWaitsForOwnersThatAreBrief(t *testing.T) {
+	dir := t.TempDir()
+	first, err := jobs.Open(dir, &jobs.Options{Brief: true})
+	require.NoError(t, err)
+	source := interrupt.New()
+	_, stopped := opening(dir, &jobs.Options{Interrupts: source})
+	opened, failed := opening(dir, &jobs.Options{Brief: true})
+	const longerThanForOthers = time.Second
+	select {
+	case err := <-failed:
+		require.NoError(t, err, "it did not wait")
+	case err := <-stopped:
+		require.NoError(t, err, "as above")
+	case <-opened:
+		require.Fail(t, "two own it")
+	case <-time.After(longerThanForOthers):
+	}
+	reason := errors.New("enough")
+	source.Stop(reason)
+	require.ErrorIs(t, <-stopped, reason)
+	require.NoError(t, first.Close())
+	var second *jobs.Registry
+	select {
+	case second = <-opened:
+	case err := <-failed:
+		require.NoError(t, err)
+	}
+	require.NoError(t, second.Close())
+
+	r := openIn(t, dir, nil) // One that stays is not waited for.
+	_, err = jobs.Open(dir, &jobs.Options{Brief: true})
+	require.ErrorIs(t, err, jobs.ErrOwned)
+	require.NoError(t, r.Close())
+}
+
+// opening opens a registry, beside the test.
+func opening(dir string, opts *jobs.Options) (<-chan *jobs.Registry, <-chan error) {
+	opened, failed := make(chan *jobs.Registry, 1), make(chan error, 1)
+	go func() {
+		if r, err := jobs.Open(dir, opts); err != nil {
+			failed <- err
+		} else {
+			opened <- r
+		}
+	}()
+	return opened, failed
 }
 
 func TestOneProgramOwnsARegistryAndOthersRead(t *testing.T) {

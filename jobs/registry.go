@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -51,7 +50,8 @@ type Registry struct {
 
 // Open opens the registry in dir, which it makes if it is not there. One program at
 // a time owns a registry: for others the error is [ErrOwned], unless
-// Options.ReadOnly. An empty dir means [DefaultDir].
+// Options.ReadOnly. Programs with Options.Brief are waited for, one after another.
+// An empty dir means [DefaultDir].
 //
 // The owner finds the jobs of the programs before it as they are, with their output,
 // their exit codes and their watch patterns. Those that were to end with their program
@@ -112,42 +112,76 @@ var errNoDir = errors.New("it is no directory")
 // It fails where neither is set.
 func DefaultDir() (string, error) { return statedir.Default("jobs") }
 
-// own takes the lock, which is free as soon as its program is gone, and says whose it
-// is now.
+// How long Open waits for the program that holds the lock. It counts anew for each
+// program that gets the lock in the meantime: a queue that moves is waited for to its end.
+const (
+	briefPatience   = 30 * time.Second       // with Options.Brief, which may stop a stubborn job
+	unnamedPatience = 2 * time.Second        // that has not written down yet which one it is
+	ownerPatience   = 200 * time.Millisecond // another one: of a killed program, a child that was about to exec has the lock for a moment
+)
+
+// briefOwner follows the pid in the lock of an owner with Options.Brief.
+const briefOwner = "brief"
+
+// own takes the lock, which is free as soon as its program is gone, and writes down which
+// program has it now. It waits while the lock is held by programs that soon release it.
 func (r *Registry) own() error {
+	ctx, free := r.opts.Interrupts.Context(context.Background())
+	defer free()
 	path := filepath.Join(r.dir, lockFile)
 	r.lock = flock.New(path, flock.SetPermissions(statedir.FileMode))
-	// Of an owner that was killed, a child that was just about to execute something may
-	// still hold the lock.
-	const tries, pause = 20, 10 * time.Millisecond
-	ok, err := r.lock.TryLock()
-	for try := 1; err == nil && !ok && try < tries && ownerGone(path); try++ {
-		time.Sleep(pause)
-		ok, err = r.lock.TryLock()
+	pause := 10 * time.Millisecond // A lock raises no event when it is free.
+	const longestPause = 100 * time.Millisecond
+	owner, since := "", time.Now()
+	for {
+		ok, err := r.lock.TryLock()
+		if err != nil {
+			return err
+		}
+		if ok {
+			break
+		}
+		if now := ownerIn(path); now != owner {
+			owner, since = now, time.Now()
+		}
+		pid, patience := parseOwner(owner)
+		if time.Since(since) > patience {
+			return &OwnedError{PID: pid}
+		}
+		select {
+		case <-time.After(pause):
+			pause = min(pause*3/2, longestPause) // Many that wait shall not take the processors from the owner.
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	if err != nil {
-		return err
+	r.crashed = ownerIn(path) != "" // Else the last owner has removed its name.
+	text := strconv.Itoa(os.Getpid())
+	if r.opts.Brief {
+		text += " " + briefOwner
 	}
-	if !ok {
-		return &OwnedError{PID: ownerOf(path)}
-	}
-	before, _ := os.ReadFile(path) // Then nobody has crashed.
-	r.crashed = len(before) > 0
-	// It is for people: the lock itself is what counts.
-	_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), statedir.FileMode)
+	_ = os.WriteFile(path, []byte(text+"\n"), statedir.FileMode) // Best effort: the lock itself is what counts.
 	return nil
 }
 
-// ownerOf is the pid in the lock; 0 if it is not known whose it is.
-func ownerOf(path string) int {
-	b, _ := os.ReadFile(path) // Then it is not known.
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
-	return pid
+// ownerIn returns what the lock says about its owner; "" if nothing.
+func ownerIn(path string) string {
+	b, _ := os.ReadFile(path) // Then nothing is known.
+	return strings.TrimSpace(string(b))
 }
 
-func ownerGone(path string) bool {
-	pid := ownerOf(path)
-	return pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+// parseOwner returns the pid of the owner, 0 if it is not known, and how long the owner is
+// waited for.
+func parseOwner(text string) (pid int, patience time.Duration) {
+	number, kind, _ := strings.Cut(text, " ")
+	pid, _ = strconv.Atoi(number) // Then it is not known.
+	switch {
+	case text == "":
+		return 0, unnamedPatience
+	case kind == briefOwner:
+		return pid, briefPatience
+	}
+	return pid, ownerPatience
 }
 
 // recover finds the jobs of earlier programs. It can be done again after a crash in the
@@ -172,27 +206,18 @@ func (r *Registry) recover() error {
 		close(j.ready)
 		j.readMemo()
 		r.jobs[id] = j
-		switch f, err := j.read(); {
-		case err != nil: // Who looks after it says so.
-		case f.exit != nil:
-			r.setOver(j, &f) // Its age counts from now on, if nobody has seen it before.
-		case r.crashed:
-			r.note(j, Event{Kind: Recovered})
+		if f, err := j.read(); err == nil { // Else mind, or whoever asks for the job, says so.
+			if f.exit == nil && r.crashed {
+				r.note(j, Event{Kind: Recovered})
+			}
+			r.settle(j, &f, false) // Its age counts from now on, if nobody has seen it before.
+			if f.orphaned() {
+				r.work.Go(func() { r.end(r.life, j, ByProgram) })
+			}
 		}
 		r.look(j)
-		r.orphaned(j)
 	}
 	return nil
-}
-
-// orphaned ends a job that was to end with its program, but whose supervisor was killed
-// as well.
-func (r *Registry) orphaned(j *job) {
-	f, err := j.read()
-	if err != nil || j.spec.Lifetime != WithProgram || !f.present.Job || f.present.Supervisor {
-		return
-	}
-	r.work.Go(func() { r.end(r.life, j, ByProgram) })
 }
 
 // listed returns the names of the jobs' directories.

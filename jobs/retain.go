@@ -78,8 +78,11 @@ func (r *Registry) expire() (next time.Duration) {
 	var over []finished
 	now := r.opts.now()
 	for _, j := range r.all() {
+		if !j.isReady() || j.running() {
+			continue
+		}
 		f, err := j.read()
-		if err != nil || !j.isReady() {
+		if err != nil {
 			continue
 		}
 		job := f.job(now)

@@ -190,6 +190,12 @@ func (f *files) state() (State, *Exit) {
 	return unseen(Failed, "its program ended while it was being started")
 }
 
+// orphaned reports whether the job was to end with its program, and its supervisor, which
+// would have ended it, was killed as well.
+func (f *files) orphaned() bool {
+	return f.spec.Lifetime == WithProgram && f.present.Job && !f.present.Supervisor
+}
+
 // job makes a Job of it.
 func (f *files) job(now time.Time) Job {
 	s := f.spec

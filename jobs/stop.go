@@ -127,6 +127,7 @@ func (r *Registry) end(ctx context.Context, j *job, why string) Stopped {
 			return s
 		}
 		s.Job = r.present(j, &f)
+		r.settle(j, &f, true)
 		if s.Job.State.Finished() && !s.Job.Leftover || time.Since(began) > recordPatience || ctx.Err() != nil {
 			return s
 		}

@@ -1,15 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"math"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/jobs"
 )
 
@@ -87,35 +88,19 @@ func (f *registryFlags) look(opts jobs.Options, do func(*jobs.Registry) error) e
 	return errors.Join(do(r), r.Close())
 }
 
-// ownPatience is how long a command waits for others that change something: they need
-// some milliseconds each. Who takes longer is no command.
-const ownPatience = 2 * time.Second
-
-// change opens the jobs as their owner.
+// change opens the jobs as their owner, in turn with other commands that do so.
 func (f *registryFlags) change(ctx context.Context, opts jobs.Options, do func(*jobs.Registry) error) error {
-	r, err := f.own(ctx, opts, ownPatience)
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(r), r.Close())
-}
-
-// own opens the jobs as soon as nobody else owns them, or gives up.
-func (f *registryFlags) own(ctx context.Context, opts jobs.Options, patience time.Duration) (*jobs.Registry, error) {
+	opts.Brief = true
 	opts.Logger = f.console.logger()
 	if opts.MaxFinished == 0 {
 		opts.MaxFinished = math.MaxInt // Who looks, or stops one, forgets none of the others.
 	}
-	const pause = 20 * time.Millisecond // A lock raises no event when it is free.
-	for began := time.Now(); ; {
-		r, err := jobs.Open(f.dir, &opts)
-		if !errors.Is(err, jobs.ErrOwned) || time.Since(began) > patience {
-			return r, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	opts.Interrupts = interrupt.New()
+	stop := context.AfterFunc(ctx, func() { opts.Interrupts.Stop(context.Cause(ctx)) })
+	defer stop()
+	r, err := jobs.Open(f.dir, &opts)
+	if err != nil {
+		return cmp.Or(gotSignal(ctx), err)
 	}
+	return errors.Join(do(r), r.Close())
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,19 +52,12 @@ With --json, all of it is one line of JSON on stdout.`,
 	return cmd
 }
 
-// pollPatience is how long a poll waits for other commands. A program that owns the
-// jobs for longer has to be done without.
-const pollPatience = 200 * time.Millisecond
-
 func (f *pollFlags) run(ctx context.Context, cmd *cobra.Command, said string) error {
-	r, err := f.where.own(ctx, jobs.Options{}, pollPatience)
+	err := f.where.change(ctx, jobs.Options{}, func(r *jobs.Registry) error { return f.poll(cmd, r, said, true) })
 	if errors.Is(err, jobs.ErrOwned) {
 		return f.where.look(jobs.Options{}, func(r *jobs.Registry) error { return f.poll(cmd, r, said, false) })
 	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.poll(cmd, r, said, true), r.Close())
+	return err
 }
 
 func (f *pollFlags) poll(cmd *cobra.Command, r *jobs.Registry, said string, own bool) error {

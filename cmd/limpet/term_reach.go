@@ -125,8 +125,9 @@ func (t *reached) now() terminal.Info {
 
 // ended is now, of a program of which the end was seen: its record may be a moment late.
 func (t *reached) ended() terminal.Info {
+	const patience = 2 * time.Second
 	info := t.now()
-	for began := time.Now(); !info.State.Ended() && time.Since(began) < ownPatience; info = t.now() {
+	for began := time.Now(); !info.State.Ended() && time.Since(began) < patience; info = t.now() {
 		time.Sleep(settling / 10)
 	}
 	return info
