@@ -147,7 +147,7 @@ func (j *job) read() (files, error) {
 		j.process = &f.process
 		j.mu.Unlock()
 	}
-	if f.exit != nil && !f.present.Supervisor && f.present.Elsewhere == "" {
+	if f.exit != nil && !f.present.Supervisor && f.present.Elsewhere == "" && !f.killed {
 		j.mu.Lock()
 		j.ended = &f
 		j.mu.Unlock()

@@ -23,8 +23,8 @@ func (r *Registry) look(j *job) {
 	}
 }
 
-// settle records the end of a job that has ended. ran reports whether an earlier look
-// found it running.
+// settle records the end of a job that has ended, also in the place of a killed
+// supervisor. ran reports whether an earlier look found it running.
 func (r *Registry) settle(j *job, f *files, ran bool) {
 	state, _ := f.state()
 	if !state.Finished() {
@@ -35,6 +35,9 @@ func (r *Registry) settle(j *job, f *files, ran bool) {
 	}
 	r.completed(j, f)
 	r.setOver(j, f)
+	if f.killed && len(f.orphans) == 0 && len(f.members()) == 0 { // One that forks while it is looked for may be missed once.
+		supervisor.Tidy(j.dir)
+	}
 }
 
 // mind is the life of a job as its owner sees it: whenever something is new, match what
@@ -72,7 +75,7 @@ func (r *Registry) mind(j *job) {
 			ran = ran || state == Running
 			m.match(&f, state.Finished())
 			r.settle(j, &f, ran)
-			if state.Finished() && !f.present.Supervisor {
+			if state.Finished() && !f.present.Supervisor && len(f.orphans) == 0 {
 				r.retire.soon()
 				return
 			}
@@ -82,7 +85,7 @@ func (r *Registry) mind(j *job) {
 		case <-watch.C:
 		case <-timer.C:
 		case <-ended:
-			ended, every = nil, doubt // What it has left, if it was killed, is nobody's to tell.
+			ended, every = nil, doubt // If the supervisor was killed, nobody reports on its orphans.
 		case <-j.gone:
 			return
 		case <-r.closing:
@@ -102,7 +105,7 @@ func (r *Registry) recordLoss(j *job, f *files, ran bool) {
 	case ended.IsZero():
 		ended = f.process.Started
 	}
-	exit := supervisor.Exit{Code: -1, Unknown: true, Ended: ended, Output: f.log.End}
+	exit := supervisor.Exit{Code: -1, Unknown: true, Killed: f.killed, Ended: ended, Output: f.log.End}
 	if !f.started {
 		_, e := f.state()
 		exit = supervisor.Exit{Code: -1, Failed: e.Why, Ended: j.spec.Created}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rolling"
 	"github.com/limpet-sh/limpet/internal/supervisor"
 	"github.com/limpet-sh/limpet/transport"
@@ -109,6 +111,16 @@ type Job struct {
 
 	// Leftover reports that processes which the job has started run on after its end.
 	Leftover bool `json:"leftover,omitempty"`
+
+	// Orphans are the processes of the job, its own included, that still run although
+	// its supervisor was killed. What they print is lost. Stop ends them.
+	Orphans []Process `json:"orphans,omitempty"`
+}
+
+// Process is a process of a job.
+type Process struct {
+	PID     int    `json:"pid"`
+	Command string `json:"command"` // its arguments, joined by spaces and cut at 200 bytes
 }
 
 // Output says how much a job has printed. Offsets count its bytes from 0.
@@ -126,6 +138,8 @@ type files struct {
 	started bool // there is a process
 	exit    *supervisor.Exit
 	present supervisor.Presence
+	killed  bool        // its supervisor was killed
+	orphans []proc.Stat // of a killed supervisor
 	log     rolling.View
 	logDir  string
 }
@@ -152,9 +166,34 @@ func readFiles(dir string, spec stored, process *supervisor.Process) (f files, e
 	case !errors.Is(err, fs.ErrNotExist):
 		return f, err
 	}
+	if f.killed = f.supervisorKilled(dir); f.killed {
+		f.orphans = f.members()
+	}
 	f.log, err = rolling.Look(f.logDir)
 	return f, err
 }
+
+// supervisorKilled reports whether the supervisor was killed before its job, and all that
+// it has started, had ended.
+func (f *files) supervisorKilled(dir string) bool {
+	if f.present.Supervisor || f.present.Rebooted || f.present.Elsewhere != "" {
+		return false
+	}
+	if !f.started && f.starting() { // The supervisor is about to say that it runs.
+		return false
+	}
+	return !supervisor.Quit(dir)
+}
+
+// members returns the processes of the job that run, found by its mark, the oldest first.
+func (f *files) members() []proc.Stat {
+	list := supervisor.Target{Process: f.process, Mark: f.spec.Mark}.Members()
+	slices.SortFunc(list, func(a, b proc.Stat) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
+	return list
+}
+
+// starting reports whether the supervisor may still be about to start the job.
+func (f *files) starting() bool { return time.Since(f.spec.Created).Abs() < startPatience }
 
 // startPatience is how long a supervisor may take to say that it is there. Its program
 // may be gone by then.
@@ -170,6 +209,9 @@ func (f *files) state() (State, *Exit) {
 			return Failed, exit
 		case e.Unknown:
 			exit.Why = "nobody saw how it ended"
+			if e.Killed {
+				exit.Why = whyKilled
+			}
 			return Lost, exit
 		}
 		return Exited, exit
@@ -182,18 +224,24 @@ func (f *files) state() (State, *Exit) {
 		return Running, nil
 	case f.present.Supervisor:
 		return Ending, nil
-	case !f.started && time.Since(f.spec.Created).Abs() < startPatience:
+	case !f.started && f.starting():
 		return Starting, nil
+	case f.killed && f.started:
+		return unseen(Lost, whyKilled)
+	case f.present.Rebooted:
+		return unseen(Lost, "the machine was started again meanwhile")
 	case f.started:
-		return unseen(Lost, "its supervisor was ended, or the machine was started again")
+		return unseen(Lost, "its supervisor could not record how it ended")
 	}
 	return unseen(Failed, "its program ended while it was being started")
 }
 
+const whyKilled = "its supervisor was killed, and nobody saw how it ended"
+
 // orphaned reports whether the job was to end with its program, and its supervisor, which
 // would have ended it, was killed as well.
 func (f *files) orphaned() bool {
-	return f.spec.Lifetime == WithProgram && f.present.Job && !f.present.Supervisor
+	return f.spec.Lifetime == WithProgram && !f.present.Supervisor && (f.present.Job || len(f.orphans) > 0)
 }
 
 // job makes a Job of it.
@@ -207,6 +255,9 @@ func (f *files) job(now time.Time) Job {
 		Output: Output{First: f.log.First, End: f.log.End},
 	}
 	j.State, j.Exit = f.state()
+	for _, st := range f.orphans {
+		j.Orphans = append(j.Orphans, Process{st.PID, proc.Command(st.PID)})
+	}
 	if !f.process.Started.IsZero() {
 		j.Started = f.process.Started
 	}
@@ -222,7 +273,7 @@ func (f *files) job(now time.Time) Job {
 		}
 		return j
 	}
-	j.Leftover = f.exit != nil && f.exit.Left && f.present.Supervisor
+	j.Leftover = f.exit != nil && f.exit.Left && f.present.Supervisor || len(f.orphans) > 0
 	switch {
 	case !j.Exit.Ended.IsZero():
 		j.Elapsed = j.Exit.Ended.Sub(j.Started)

@@ -47,6 +47,13 @@ func jobOf(job jobs.Job) *jobOut {
 	if lost := job.Output.Lost; lost > 0 {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("the disk had no room for %d bytes of its output", lost))
 	}
+	if len(job.Orphans) > 0 {
+		var names []string
+		for _, p := range job.Orphans {
+			names = append(names, fmt.Sprintf("%d %s", p.PID, brief(p.Command)))
+		}
+		out.Warnings = append(out.Warnings, fmt.Sprintf("its supervisor was killed, so its output is lost since then; %d of its processes still run, and job_kill ends them: %s", len(names), strings.Join(names, "; ")))
+	}
 	if exit := job.Exit; exit != nil {
 		if exit.Code >= 0 {
 			out.ExitCode = &exit.Code

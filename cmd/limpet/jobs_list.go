@@ -54,7 +54,15 @@ With --json, each job is one line of JSON on stdout.`,
 				if err != nil {
 					return err
 				}
-				return flags.print(list)
+				err = flags.print(list)
+				if !flags.quiet && !flags.json {
+					for _, job := range list {
+						if text, found := strings.CutPrefix(orphans(job), "; "); found {
+							where.console.notef("%s: %s", job.ID, text)
+						}
+					}
+				}
+				return err
 			})
 		}),
 	}
@@ -157,7 +165,10 @@ func stateCell(job jobs.Job) string {
 	if job.Exit != nil && job.Exit.Stopped != "" {
 		cell += " (" + job.Exit.Stopped + ")"
 	}
-	if job.Leftover {
+	switch {
+	case len(job.Orphans) > 0:
+		cell += ", supervisor killed"
+	case job.Leftover:
 		cell += ", left some"
 	}
 	return cell

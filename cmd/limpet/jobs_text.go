@@ -25,16 +25,35 @@ func writeJSON(w io.Writer, value any) error {
 func describe(job jobs.Job) string {
 	output := fmt.Sprintf("%d bytes of output", job.Output.End)
 	if !job.State.Finished() {
-		return fmt.Sprintf("%s for %v, quiet for %v, %s", job.State, age(job.Elapsed), age(job.Quiet), output)
+		return fmt.Sprintf("%s for %v, quiet for %v, %s", job.State, age(job.Elapsed), age(job.Quiet), output) + orphans(job)
 	}
 	text := fmt.Sprintf("%s, after %v, %s", ending(job), age(job.Elapsed), output)
 	if job.Output.Lost > 0 {
 		text += fmt.Sprintf(", of which the disk had no room for %d", job.Output.Lost)
 	}
+	if len(job.Orphans) > 0 {
+		return text + orphans(job)
+	}
 	if job.Leftover {
 		text += "; what it has started runs on"
 	}
 	return text
+}
+
+// orphans says what of a job runs on though its supervisor was killed; "" if nothing does.
+func orphans(job jobs.Job) string {
+	if len(job.Orphans) == 0 {
+		return ""
+	}
+	count := "1 process of it still runs"
+	if n := len(job.Orphans); n > 1 {
+		count = fmt.Sprintf("%d processes of it still run", n)
+	}
+	list := make([]string, len(job.Orphans))
+	for i, p := range job.Orphans {
+		list[i] = fmt.Sprintf("%d (%s)", p.PID, printable(p.Command))
+	}
+	return fmt.Sprintf("; its supervisor was killed, and %s: %s; limpet jobs stop %s ends that", count, some(list), job.ID)
 }
 
 // ending says how a finished job ended.

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -45,6 +46,7 @@ type Exit struct {
 	Code    int            `json:"code"`             // 0 to 255; -1 if a signal ended it, or it is not known
 	Signal  syscall.Signal `json:"signal,omitempty"` // that ended it
 	Unknown bool           `json:"unknown,omitempty"`
+	Killed  bool           `json:"killed,omitempty"`  // its supervisor was, and could not record the end
 	Failed  string         `json:"failed,omitempty"`  // why it did not start
 	Stopped string         `json:"stopped,omitempty"` // why it was stopped, if it was
 	Ended   time.Time      `json:"ended"`
@@ -96,6 +98,7 @@ func readJSON(path string, v any) error { return statedir.ReadJSON(path, v, reco
 // Presence is what can be told of a job's processes from here.
 type Presence struct {
 	Job, Supervisor bool   // they run
+	Rebooted        bool   // the machine was started again since: whatever ran is gone
 	Elsewhere       string // why nothing can be told; "" if it can
 }
 
@@ -104,7 +107,7 @@ type Presence struct {
 func (p Process) Look() (found Presence, err error) {
 	switch {
 	case p.Boot != boot():
-		return Presence{}, nil // Whatever ran, the machine was started again since.
+		return Presence{Rebooted: true}, nil
 	case p.Namespace != namespace():
 		return Presence{Elsewhere: "it was started in another pid namespace"}, nil
 	}
@@ -113,6 +116,21 @@ func (p Process) Look() (found Presence, err error) {
 	}
 	found.Supervisor, err = look(p.Supervisor)
 	return found, err
+}
+
+// Quit reports whether the supervisor of the job in dir, which does not run any more, came
+// to its end. One that was killed has left its fifo behind.
+func Quit(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, ControlFile))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Tidy does what a killed supervisor has not done any more. Then it counts as one that
+// came to its end.
+func Tidy(dir string) {
+	for _, name := range []string{StdinFile, ControlFile} {
+		_ = os.Remove(filepath.Join(dir, name)) // It may not be there.
+	}
 }
 
 func look(id proc.ID) (running bool, err error) {

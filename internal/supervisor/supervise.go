@@ -132,6 +132,7 @@ func (s *supervision) fail(err error) {
 	if s.output != nil {
 		s.output.close()
 	}
+	Tidy(s.order.Dir)
 }
 
 // begin makes what the supervisor needs and starts the job.
@@ -248,9 +249,7 @@ func (s *supervision) finish() error {
 	s.output.catchUp()
 	s.output.close()
 	s.beat.now()
-	for _, name := range []string{ControlFile, StdinFile} {
-		_ = os.Remove(filepath.Join(s.order.Dir, name)) // It may not be there.
-	}
+	Tidy(s.order.Dir)
 	return err
 }
 
