@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 // helperVar names the part that the test binary plays instead of running tests.
@@ -15,7 +15,7 @@ const helperVar = "LIMPET_TEST_HELPER"
 func TestMain(m *testing.M) {
 	switch role := os.Getenv(helperVar); role {
 	case "":
-		goleak.VerifyTestMain(m)
+		os.Exit(testenv.Main(m))
 	case "hold":
 		// Holds the file open until its stdin ends.
 		f, err := os.OpenFile(os.Getenv("LIMPET_TEST_FILE"), os.O_WRONLY|os.O_APPEND, 0)

@@ -77,7 +77,7 @@ func TestAnAdoptedCommandOutlivesItsSupervisorForAMomentOnly(t *testing.T) {
 	r := open(t, nil)
 	job, err := r.Adopt(testenv.Context(t), foreground(t, sh, "until [[ -e go ]]; do sleep 0.01; done; head -c 1000000 /dev/zero"), jobs.Spec{})
 	require.NoError(t, err)
-	require.NoError(t, syscall.Kill(supervisorOf(t, r, job.ID), syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(supervisorOf(t, r.Dir(), job.ID), syscall.SIGKILL))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	assert.Equal(t, jobs.Lost, end(t, r, job.ID).State)
 	require.NoError(t, r.Close())

@@ -14,6 +14,7 @@ const programVar = "LIMPET_TEST_PROGRAM"
 var programs = map[string]func(){
 	"crash": crashingProgram,
 	"hold":  holdingProgram,
+	"reap":  reapedProgram,
 }
 
 func TestMain(m *testing.M) {

@@ -20,12 +20,18 @@ import (
 // killSupervisor kills the supervisor of a job, as the kernel does when memory is short.
 func killSupervisor(t *testing.T, dir, id string) {
 	t.Helper()
+	pid := supervisorOf(t, dir, id)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	testenv.Await(t, "the supervisor's end", func() bool { return !testenv.Alive(pid) })
+}
+
+func supervisorOf(t *testing.T, dir, id string) (pid int) {
+	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, id, "process.json"))
 	require.NoError(t, err)
 	var record struct{ Supervisor struct{ PID int } }
 	require.NoError(t, json.Unmarshal(b, &record))
-	require.NoError(t, syscall.Kill(record.Supervisor.PID, syscall.SIGKILL))
-	testenv.Await(t, "the supervisor's end", func() bool { return !testenv.Alive(record.Supervisor.PID) })
+	return record.Supervisor.PID
 }
 
 // leaves starts processes, each in a way of its own to leave the job, and prints their pids.
@@ -157,4 +163,19 @@ func TestTheChildrenOfALostJobEndWithItsProgram(t *testing.T) {
 	testenv.Await(t, "the end of its children", func() bool { return !slices.ContainsFunc(pids, testenv.Alive) })
 	job := end(t, r, id)
 	assert.Equal(t, jobs.Lost, job.State)
+}
+
+// A test binary that is killed takes its jobs with it, though they outlive any other program.
+func TestNoJobOutlivesAKilledTest(t *testing.T) {
+	testenv.NeedProc(t)
+	dir := t.TempDir()
+	p := play(t, "reap", dir)
+	id := p.start(t, jobs.Spec{Command: leaves + "echo $$; wait", Lifetime: jobs.Detached})
+	pids := pidsOf(t, openIn(t, dir, &jobs.Options{ReadOnly: true}), id, 4)
+	pids = append(pids, supervisorOf(t, dir, id))
+	for _, pid := range pids {
+		assert.True(t, testenv.Alive(pid), pid)
+	}
+	p.kill()
+	testenv.Await(t, "the end of the job", func() bool { return !slices.ContainsFunc(pids, testenv.Alive) })
 }

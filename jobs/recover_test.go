@@ -46,6 +46,12 @@ func holdingProgram() {
 	_ = r.Close() // The end of its input: in good order.
 }
 
+// reapedProgram is a holdingProgram with a reaper of its own, as tests have one.
+func reapedProgram() {
+	testenv.Reap()
+	holdingProgram()
+}
+
 // program is a run of the test binary as another program.
 type program struct {
 	*exec.Cmd

@@ -169,7 +169,7 @@ func TestTheStateOfAJobIsTrue(t *testing.T) {
 
 	// Its supervisor stands still: nobody can say how it ended, but it has.
 	job = start(t, r, jobs.Spec{Command: "exec sleep 1000"})
-	supervisor := supervisorOf(t, r, job.ID)
+	supervisor := supervisorOf(t, r.Dir(), job.ID)
 	require.NoError(t, syscall.Kill(supervisor, syscall.SIGSTOP))
 	require.NoError(t, syscall.Kill(job.PID, syscall.SIGKILL))
 	testenv.Await(t, "its end", func() bool { return !testenv.Alive(job.PID) })
@@ -181,7 +181,7 @@ func TestTheStateOfAJobIsTrue(t *testing.T) {
 
 	// Its supervisor is killed: the job runs on, and how it ends is not known.
 	job = start(t, r, jobs.Spec{Command: "exec sleep 1000"})
-	require.NoError(t, syscall.Kill(supervisorOf(t, r, job.ID), syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(supervisorOf(t, r.Dir(), job.ID), syscall.SIGKILL))
 	job, err = r.Get(job.ID)
 	require.NoError(t, err)
 	assert.Equal(t, jobs.Running, job.State)
@@ -189,17 +189,6 @@ func TestTheStateOfAJobIsTrue(t *testing.T) {
 	job = end(t, r, job.ID)
 	assert.Equal(t, jobs.Lost, job.State)
 	assert.Equal(t, -1, job.Exit.Code)
-}
-
-func supervisorOf(t *testing.T, r *jobs.Registry, id string) int {
-	t.Helper()
-	for _, st := range testenv.Children() {
-		if b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(st.PID), "cmdline")); strings.Contains(string(b), filepath.Join(r.Dir(), id)) {
-			return st.PID
-		}
-	}
-	t.Fatal("no supervisor for " + id)
-	return 0
 }
 
 func TestCloseEndsWhatLivesWithTheProgramAndNothingElse(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/sandbox"
 )
 
@@ -27,6 +28,9 @@ const patience = time.Minute
 // TestMain lets the test binary play limpet: in the scripts, and in the tests
 // that start it on a terminal.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != "limpet" {
+		testenv.Reap()
+	}
 	testscript.Main(m, map[string]func(){"limpet": main})
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/conformance"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 // base is where the rows run, each in a directory of its own that has the same
@@ -21,6 +22,7 @@ import (
 var base string
 
 func TestMain(m *testing.M) {
+	testenv.Reap()
 	os.Exit(func() int {
 		var err error
 		if base, err = os.MkdirTemp("", "conformance-"); err == nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/guard"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 const (
@@ -26,6 +27,7 @@ const (
 func TestMain(m *testing.M) {
 	switch role := os.Getenv(helperVar); role {
 	case "":
+		testenv.Reap()
 		os.Exit(m.Run())
 	case "program":
 		if err := program(); err != nil {

@@ -8,11 +8,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main runs a package's tests and then fails if they left goroutines or child
-// processes behind:
+// Main runs a package's tests, below a reaper (see [Reap]), and then fails if they left
+// goroutines or processes behind:
 //
 //	func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 func Main(m *testing.M) (code int) {
+	Reap()
 	if code = m.Run(); code != 0 {
 		return code // What failed may well have left something.
 	}
