@@ -156,7 +156,7 @@ func (j *job) read() (files, error) {
 }
 
 // setOver notes that the job does not run any more.
-func (r *Registry) setOver(j *job, f *files) {
+func (r *Registry) setOver(j *job, exit *Exit) {
 	j.mu.Lock()
 	before, known := j.over, j.memo.Ended
 	j.over = true
@@ -164,7 +164,6 @@ func (r *Registry) setOver(j *job, f *files) {
 	if before || known {
 		return
 	}
-	_, exit := f.state()
 	r.note(j, Event{Kind: Ended, Time: exit.Ended, Why: exit.String()})
 	r.remember(j, func(m *memo) { m.Ended, m.Seen = true, time.Now().UnixNano() })
 }

@@ -26,7 +26,7 @@ func (r *Registry) look(j *job) {
 // settle records the end of a job that has ended, also in the place of a killed
 // supervisor. ran reports whether an earlier look found it running.
 func (r *Registry) settle(j *job, f *files, ran bool) {
-	state, _ := f.state()
+	state, exit := f.state()
 	if !state.Finished() {
 		return
 	}
@@ -34,7 +34,7 @@ func (r *Registry) settle(j *job, f *files, ran bool) {
 		r.recordLoss(j, f, ran)
 	}
 	r.completed(j, f)
-	r.setOver(j, f)
+	r.setOver(j, exit)
 	if f.killed && len(f.orphans) == 0 && len(f.members()) == 0 { // One that forks while it is looked for may be missed once.
 		supervisor.Tidy(j.dir)
 	}
@@ -138,7 +138,11 @@ func (r *Registry) completed(j *job, f *files) {
 
 // saw notes that the caller knows of the end of a job.
 func (r *Registry) saw(j *job, job Job) {
-	if r.opts.ReadOnly || !job.State.Finished() || j.remembered().Told {
+	if r.opts.ReadOnly || !job.State.Finished() {
+		return
+	}
+	r.setOver(j, job.Exit) // mind may be late.
+	if j.remembered().Told {
 		return
 	}
 	r.remember(j, func(m *memo) { m.Told = true })
