@@ -72,6 +72,9 @@ func play(t *testing.T, name string, args ...string) *program {
 func (p *program) begin(t *testing.T, name string) {
 	t.Helper()
 	p.Env = append(os.Environ(), programVar+"="+name)
+	if name == "reap" {
+		p.Env = append(p.Env, testenv.OwnReaper)
+	}
 	p.Stderr = os.Stderr
 	var err error
 	p.in, err = p.StdinPipe()

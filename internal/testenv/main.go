@@ -8,6 +8,13 @@ import (
 	"go.uber.org/goleak"
 )
 
+// reaperVar says which of the three processes of a test binary this one is: see [Reap].
+const reaperVar = "LIMPET_TEST_REAPER"
+
+// OwnReaper is the entry in the environment of a test binary, started by a test, that gives
+// it a reaper of its own.
+const OwnReaper = reaperVar + "="
+
 // Main runs a package's tests, below a reaper (see [Reap]), and then fails if they left
 // goroutines or processes behind:
 //

@@ -17,9 +17,6 @@ import (
 	"github.com/limpet-sh/limpet/internal/proc"
 )
 
-// reaperVar says which of the three processes of a test binary this one is.
-const reaperVar = "LIMPET_TEST_REAPER"
-
 const (
 	asReaper = "reaper"
 	asTests  = "tests"
@@ -51,12 +48,9 @@ var reapSignals = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, s
 // returns in the process that runs the tests; the others exit in it. To run the tests in
 // one process, as a debugger wants it, set LIMPET_TEST_REAPER=tests.
 func Reap() {
-	role := os.Getenv(reaperVar)
-	switch {
-	case role == asTests:
-		_ = os.Unsetenv(reaperVar) // It cannot fail. Test binaries that the tests run have a reaper of their own.
-	case slices.Contains(os.Args, "-test.fuzzworker"): // It has pipes of its parent's, which has a reaper.
-	case role == asReaper:
+	switch os.Getenv(reaperVar) {
+	case asTests: // Or a test binary that the tests have started, which is below their reaper.
+	case asReaper:
 		exitNow(reap())
 	default:
 		exitNow(awaitReaper())

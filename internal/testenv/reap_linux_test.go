@@ -78,7 +78,7 @@ func TestNothingOutlivesTheTests(t *testing.T) {
 			exe, err := os.Executable()
 			require.NoError(t, err)
 			cmd := exec.Command(exe)
-			cmd.Env = append(os.Environ(), endVar+"="+row.end)
+			cmd.Env = append(os.Environ(), testenv.OwnReaper, endVar+"="+row.end)
 			out, err := cmd.StdoutPipe()
 			require.NoError(t, err)
 			var stderr strings.Builder
