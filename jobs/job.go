@@ -34,6 +34,7 @@ type job struct {
 	untold  []Match             // that are in the queue, the oldest first
 	process *supervisor.Process // once it is recorded
 	over    bool                // it does not run any more
+	stopped string              // why it is being stopped, if its supervisor cannot record that
 	ended   *files              // when it has finished for good: its files do not change any more
 	window  window
 	ready   chan struct{} // closed when its start is through

@@ -32,6 +32,10 @@ func (r *Registry) settle(j *job, f *files, ran bool) {
 	}
 	if f.exit == nil && f.present.Elsewhere == "" {
 		r.recordLoss(j, f, ran)
+		if recorded, err := j.read(); err == nil {
+			*f = recorded
+			_, exit = f.state()
+		}
 	}
 	r.completed(j, f)
 	r.setOver(j, exit)
@@ -105,7 +109,10 @@ func (r *Registry) recordLoss(j *job, f *files, ran bool) {
 	case ended.IsZero():
 		ended = f.process.Started
 	}
-	exit := supervisor.Exit{Code: -1, Unknown: true, Killed: f.killed, Ended: ended, Output: f.log.End}
+	j.mu.Lock()
+	stopped := j.stopped
+	j.mu.Unlock()
+	exit := supervisor.Exit{Code: -1, Unknown: true, Killed: f.killed, Stopped: stopped, Ended: ended, Output: f.log.End}
 	if !f.started {
 		_, e := f.state()
 		exit = supervisor.Exit{Code: -1, Failed: e.Why, Ended: j.spec.Created}

@@ -70,12 +70,13 @@ func TestJobsRunByAnyTransport(t *testing.T) {
 			end(t, r, job.ID)
 			assert.Equal(t, "hello\nend\n", output(t, r, job.ID))
 
-			job = start(t, r, jobs.Spec{Command: "trap 'stty size' WINCH; tty >/dev/null && stty size; read x; echo got $x; while :; do read -t 0.05 x; done", PTY: true, Size: jobs.Size{Rows: 11, Cols: 44}})
+			job = start(t, r, jobs.Spec{Command: "trap 'stty size; echo resized' WINCH; tty >/dev/null && stty size; read x; echo got $x; while :; do read -t 0.05 x; done", PTY: true, Size: jobs.Size{Rows: 11, Cols: 44}})
 			until(t, r, job.ID, "^11 44$")
 			require.NoError(t, r.Submit(job.ID, "typed"))
 			until(t, r, job.ID, "^got typed$")
 			require.NoError(t, r.Resize(job.ID, jobs.Size{Rows: 12, Cols: 45}))
 			until(t, r, job.ID, "^12 45$")
+			until(t, r, job.ID, "^resized$")     // Bash ignores a Ctrl-C that comes while stty runs, which survives it.
 			_, err := r.Write(job.ID, []byte{3}) // Ctrl-C.
 			require.NoError(t, err)
 			job = end(t, r, job.ID)

@@ -108,7 +108,11 @@ func (r *Registry) end(ctx context.Context, j *job, why string) Stopped {
 	if job := r.present(j, &f); job.State.Finished() && !job.Leftover {
 		return Stopped{Job: job}
 	}
-	_ = supervisor.Stopping(j.dir, why)                    // If it is gone, nobody records it.
+	if supervisor.Stopping(j.dir, why) != nil { // It is gone: we record it, or mind does.
+		j.mu.Lock()
+		j.stopped = why
+		j.mu.Unlock()
+	}
 	_ = proc.Signal(f.process.Supervisor, syscall.SIGCONT) // Somebody may have stopped it, the job for one. It may be gone.
 	r.note(j, Event{Kind: StopAsked, Why: why})
 	var s Stopped
@@ -126,8 +130,8 @@ func (r *Registry) end(ctx context.Context, j *job, why string) Stopped {
 		if err != nil {
 			return s
 		}
-		s.Job = r.present(j, &f)
 		r.settle(j, &f, true)
+		s.Job = r.present(j, &f)
 		if s.Job.State.Finished() && !s.Job.Leftover || time.Since(began) > recordPatience || ctx.Err() != nil {
 			return s
 		}
