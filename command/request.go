@@ -25,7 +25,8 @@ type Request struct {
 	// name wins. NAME must be a shell identifier.
 	Env []string
 
-	// Stdin is what Script reads. Nil means /dev/null. A persistent shell runs
+	// Stdin is what Script reads. Nil means /dev/null, or what the shell was made with
+	// (shell.Options.Stdin). A persistent shell runs
 	// a request with Stdin in a fresh bash, in its own current directory and
 	// with its own exported environment.
 	//

@@ -21,6 +21,7 @@ type Call struct {
 	Inner  bool     // report $? and PIPESTATUS from inside the eval
 	Apart  bool     // run Script in a subshell
 	Group  bool     // with Inner: run Script as one command, { Script; }
+	Stdin  bool     // Script reads what bash has at InputFD; else nothing
 
 	Stdout, Stderr string // paths; an empty Stderr means 2>&1
 
@@ -109,7 +110,12 @@ func (d *Dir) evalScript(c Call) string {
 		eval = "( " + eval + " )"
 	}
 	b.WriteString(eval)
-	b.WriteString(" </dev/null >>")
+	if c.Stdin {
+		// Nothing but stdin is left of it for what Script starts, nor for Script.
+		fmt.Fprintf(&b, " <&%d %d<&- >>", InputFD, InputFD)
+	} else {
+		b.WriteString(" </dev/null >>")
+	}
 	b.WriteString(Quote(c.Stdout))
 	if c.Stderr == "" {
 		b.WriteString(" 2>&1\n")
@@ -174,6 +180,11 @@ func (d *Dir) Report(n Names, id string) string { return report(n, id) }
 func report(n Names, id string) string {
 	return fmt.Sprintf(`%sprintf '%%s %%s %%s %%s %%s\n' %s "$?" "$-" "${PWD-}" %s`, n, id, id)
 }
+
+// InputFD is the descriptor of bash from which the scripts of a [Call] with Stdin read. It is
+// above those that scripts name by a digit, and low: bash opens it again after each script,
+// also under a "ulimit -n".
+const InputFD = 10
 
 // StartLine is the line that sources the prelude and reports that bash is
 // ready, with its version in the place of the flags.

@@ -20,14 +20,15 @@ import (
 	"github.com/limpet-sh/limpet/transport/local"
 )
 
-// The descriptors of bwrap, in the order of launching.files.
+// firstFD is the first descriptor behind stderr.
 const firstFD = 3
 
+// The files of bwrap, in the order of launching.files.
 const (
-	argsFD = firstFD + iota
-	seccompFD
-	statusFD
-	blockFD
+	argsFile = iota
+	seccompFile
+	statusFile
+	blockFile
 )
 
 // launch starts a process in a sandbox: gather, spawn, wait for the namespace,
@@ -87,7 +88,7 @@ type launching struct {
 	home    string
 	cgroup  *cgroup
 	watch   *watcher
-	files   []*os.File // for bwrap, from descriptor 3 on
+	files   []*os.File // for bwrap, behind those of the spec
 	status  *os.File   // what bwrap says of itself, as JSON
 	block   *os.File   // a byte lets the sandbox go on; nil if it need not wait
 	wrapper []string   // the helper's part of the command line
@@ -104,21 +105,25 @@ func (l *launching) close() {
 	l.cgroup.close()
 }
 
+// fd is the descriptor that a file of launching.files has in bwrap. Those before it are the
+// process' own: bwrap passes them on, and closes what is behind them.
+func (l *launching) fd(file int) string { return fmt.Sprint(firstFD + len(l.spec.Files) + file) }
+
 func (l *launching) open(args []string, filter []byte) error {
-	own := []string{"--seccomp", fmt.Sprint(seccompFD), "--json-status-fd", fmt.Sprint(statusFD)}
+	own := []string{"--seccomp", l.fd(seccompFile), "--json-status-fd", l.fd(statusFile)}
 	if l.policy.Limits != (Limits{}) {
-		own = append(own, "--block-fd", fmt.Sprint(blockFD))
+		own = append(own, "--block-fd", l.fd(blockFile))
 	}
-	argsFile, err := sealed("limpet-args", []byte(strings.Join(slices.Concat(own, args), "\x00")+"\x00"))
-	if err != nil {
-		return err
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{{"limpet-args", []byte(strings.Join(slices.Concat(own, args), "\x00") + "\x00")}, {"limpet-seccomp", filter}} {
+		f, err := sealed(file.name, file.content)
+		if err != nil {
+			return err
+		}
+		l.files = append(l.files, f)
 	}
-	l.files = append(l.files, argsFile)
-	seccompFile, err := sealed("limpet-seccomp", filter)
-	if err != nil {
-		return err
-	}
-	l.files = append(l.files, seccompFile)
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -185,8 +190,9 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 	spec := l.spec
 	spec.Path, spec.Dir = l.bwrap.path, "/"
 	// Only this is on the command line, where every user can read it.
-	spec.Argv = slices.Concat([]string{"bwrap", "--args", fmt.Sprint(argsFD), "--"}, l.wrapper, []string{l.spec.Path}, l.spec.Argv[1:])
-	spec.Env, spec.Own, spec.Files = nil, nil, l.files // They are in bwrap's arguments.
+	spec.Argv = slices.Concat([]string{"bwrap", "--args", l.fd(argsFile), "--"}, l.wrapper, []string{l.spec.Path}, l.spec.Argv[1:])
+	spec.Env, spec.Own = nil, nil // They are in bwrap's arguments.
+	spec.Files = slices.Concat(l.spec.Files, l.files)
 	if who := l.policy.user(); who != ourselves() {
 		spec.Credential = &who
 	}

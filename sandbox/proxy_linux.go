@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -22,9 +21,9 @@ func (l *launching) askForSocket() error {
 		return err
 	}
 	l.helper = os.NewFile(uintptr(pair[0]), "limpet-helper")
-	theirs := firstFD + len(l.files)
+	theirs := l.fd(len(l.files))
 	l.files = append(l.files, os.NewFile(uintptr(pair[1]), "limpet-helper"))
-	l.wrapper = []string{helperPath, helperListen, fmt.Sprint(theirs)}
+	l.wrapper = []string{helperPath, helperListen, theirs}
 	return nil
 }
 

@@ -121,6 +121,10 @@ func (b *bash) open(ctx context.Context, bare bool) (err error) {
 		// Without a history file bash reads none: the prelude comes too late for that.
 		Own: []string{"HISTFILE=", b.entry},
 	}
+	if b.opts.Stdin != nil {
+		spec.Files = make([]*os.File, ipc.InputFD-2) // From 3 on; those before it stay closed.
+		spec.Files[ipc.InputFD-3] = b.opts.Stdin
+	}
 	if bare {
 		spec.Dir, spec.Env = "/", nil
 	}

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -45,6 +46,13 @@ type Options struct {
 	// State, if not nil, is what the shell starts with: another one's, from
 	// Checkpoint. Then Dir, Env, Login and InitFiles are of no matter until a Reset.
 	State *State
+
+	// Stdin is what all requests without a Stdin of their own read, in the shell
+	// itself: what one has read, the next one does not see. Bash gets the file as it is,
+	// and nobody reads ahead of the commands. Nil means /dev/null. Init files read
+	// nothing. The file stays the caller's, and open until Close. Bash has it at
+	// descriptor 10, which a script cannot keep for something else then.
+	Stdin *os.File
 
 	// RuntimeDir is where the session's files are. Empty means
 	// XDG_RUNTIME_DIR, /dev/shm if it has room, or the temp directory.

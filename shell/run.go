@@ -141,6 +141,7 @@ func (b *bash) render(req command.Request, started time.Time) (*running, string,
 		ID: ipc.NewID(), Script: req.Script, Env: req.Env, Status: b.status, Back: b.back,
 		Inner: shape.inner, Group: shape.group, Apart: shape.apart, Names: b.nameBuiltins(req.Script),
 		Enable: b.disabled,
+		Stdin:  req.Stdin != nil, // The shell's: it runs no other request.
 	}
 	from := b.dir()
 	if req.Dir != "" {

@@ -179,8 +179,12 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 			return command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir(), Restart: restart}, lost
 		}
 	}
+	own := req.Stdin != nil
+	if !own && s.opts.Stdin != nil {
+		req.Stdin = s.opts.Stdin
+	}
 	run := func() (command.Result, error) {
-		if req.Stdin != nil {
+		if own {
 			return s.doStdin(ctx, req)
 		}
 		return s.bash.run(ctx, req)

@@ -46,9 +46,10 @@ type Spec struct {
 	// anything between, has it: others leave it out.
 	Terminal bool
 
-	// Files are the process' descriptors from 3 on, as in exec.Cmd.ExtraFiles.
-	// They stay the caller's. A transport that wraps another one passes
-	// things to its wrapper by them; it need not pass on those of its caller.
+	// Files are the process' descriptors from 3 on, as in exec.Cmd.ExtraFiles; one that
+	// is nil stays closed.
+	// They stay the caller's. A transport that wraps another one passes them on, and
+	// passes things to its wrapper by more of them, behind these.
 	Files []*os.File
 
 	// Credential is who the process runs as; nil is the user of this program.
