@@ -148,8 +148,6 @@ func inWords(err error) error {
 		return errors.New(text + "wants a number that is nearer to 0")
 	case number != nil:
 		return errors.New(text + "wants a number, as in 10")
-	case strings.HasPrefix(cause.Error(), "time: "):
-		return errors.New(text + "wants a time, as in 90s or 5m")
 	}
 	return err
 }

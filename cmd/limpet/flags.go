@@ -43,9 +43,9 @@ func (f *shellFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.login, "login", false, "read /etc/profile and ~/.bash_profile, as a login shell does")
 	flags.StringArrayVar(&f.initFiles, "init", nil, "source `FILE` at the start; repeatable")
 	flags.StringVar(&f.runtimeDir, "runtime-dir", "", "keep the session's files in `DIR` (default: XDG_RUNTIME_DIR, /dev/shm or the temp directory)")
-	flags.DurationVar(&f.timeout, "timeout", 0, "stop a command that runs longer than `TIME`, as in 90s or 5m (default: never)")
-	flags.DurationVar(&f.idleTimeout, "idle-timeout", 0, "stop a command that writes nothing for `TIME` (default: never)")
-	flags.DurationVar(&f.startTimeout, "start-timeout", shell.DefaultStartTimeout, "give up if bash, or an init file, takes longer than `TIME`")
+	durationVar(flags, &f.timeout, "timeout", 0, "stop a command that runs longer than `TIME`, as in 5 (seconds), 500ms or 5m (default: never)")
+	durationVar(flags, &f.idleTimeout, "idle-timeout", 0, "stop a command that writes nothing for `TIME` (default: never)")
+	durationVar(flags, &f.startTimeout, "start-timeout", shell.DefaultStartTimeout, "give up if bash, or an init file, takes longer than `TIME`")
 	f.outputLimit = shell.DefaultOutputLimit
 	flags.Var(&f.outputLimit, "output-limit", "keep `BYTES` of each stream, as in 65536, 64KiB or 2MiB")
 	f.sandbox.add(cmd, "")
@@ -54,11 +54,8 @@ func (f *shellFlags) add(cmd *cobra.Command) {
 
 // options checks the flags and makes the shell's options of them.
 func (f *shellFlags) options(cmd *cobra.Command) (*shell.Options, error) {
-	for _, name := range []string{"timeout", "idle-timeout", "start-timeout"} {
-		flag := cmd.Flags().Lookup(name)
-		if d, _ := cmd.Flags().GetDuration(name); flag.Changed && d <= 0 {
-			return nil, usagef(cmd, "--%s %v: wants a time above zero, as in 90s", name, d)
-		}
+	if err := timed(cmd, "timeout", "idle-timeout", "start-timeout"); err != nil {
+		return nil, err
 	}
 	if err := f.checkPaths(cmd); err != nil {
 		return nil, err

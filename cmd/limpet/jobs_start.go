@@ -79,7 +79,7 @@ func (f *startFlags) add(cmd *cobra.Command) {
 		"a label `NAME=value` to find it by; repeatable")
 	flags.StringArrayVar(&f.watch, "watch", nil, "tell the owner of the jobs of each line that matches `REGEXP`; repeatable")
 	flags.BoolVar(&f.notify, "notify", false, "tell the owner of the jobs when it has ended")
-	flags.DurationVar(&f.timeout, "timeout", 0, "stop it if it runs longer than `TIME`, as in 90s or 5m (default: never)")
+	durationVar(flags, &f.timeout, "timeout", 0, "stop it if it runs longer than `TIME`, as in 5 (seconds), 500ms or 5m (default: never)")
 	f.outputLimit = jobs.DefaultOutputLimit
 	flags.Var(&f.outputLimit, "output-limit", "keep the last `BYTES` of its output, at least, as in 65536, 64KiB or 2MiB")
 	flags.BoolVar(&f.json, "json", false, "print the job as a line of JSON")

@@ -51,9 +51,9 @@ With --json, it prints a line of JSON.`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&o.Pattern, "pattern", "", "wait for a line that matches `REGEXP` (RE2), which may be there already")
 	cmd.Flags().Int64Var(&o.From, "from", 0, "look for it from the `N`-th byte on, counted from 0")
-	cmd.Flags().DurationVar(&o.Silence, "silence", 0, "wait until a job has printed nothing for `TIME`, as in 5s")
+	durationVar(cmd.Flags(), &o.Silence, "silence", 0, "wait until a job has printed nothing for `TIME`, as in 5s")
 	cmd.Flags().StringVar(&o.Port, "port", "", "wait until somebody listens at `PORT` of this machine, or at HOST:PORT")
-	cmd.Flags().DurationVar(&o.Timeout, "timeout", 0, "wait no longer than `TIME`, as in 90s or 5m (default: as long as it takes)")
+	durationVar(cmd.Flags(), &o.Timeout, "timeout", 0, "wait no longer than `TIME`, as in 5 (seconds), 500ms or 5m (default: as long as it takes)")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print a line of JSON")
 	return cmd
 }

@@ -88,14 +88,14 @@ func (f *mcpFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.http, "http", "", "serve HTTP at `ADDR`, a PORT or HOST:PORT, instead of standard input and output (default host: 127.0.0.1; port 0 picks one)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "with --http, the `FILE` of the token (default: limpet/mcp-token in XDG_STATE_HOME, or in ~/.local/state)")
 	flags.StringSliceVar(&f.tools, "tools", nil, "offer these `GROUPS` of tools alone: "+strings.Join(mcpserver.Groups, ","))
-	flags.DurationVar(&f.timeout, "timeout", mcpserver.DefaultTimeout, "stop a command that runs longer than `TIME`, if the call does not say otherwise")
-	flags.DurationVar(&f.maxTimeout, "max-timeout", mcpserver.DefaultMaxTimeout, "let no call ask for a longer `TIME` than this")
+	durationVar(flags, &f.timeout, "timeout", mcpserver.DefaultTimeout, "stop a command that runs longer than `TIME`, if the call does not say otherwise")
+	durationVar(flags, &f.maxTimeout, "max-timeout", mcpserver.DefaultMaxTimeout, "let no call ask for a longer `TIME` than this")
 	flags.StringVar(&f.onTimeout, "on-timeout", "stop", "what a timeout does, if the call does not say otherwise: stop, or background, where the command runs on as a job")
 	share("idle-timeout")
 	share(mcpShellNames...)
 	share(sandboxNames...)
 	flags.IntVar(&f.maxSessions, "max-sessions", session.DefaultMaxSessions, "have at most so many sessions, `N`")
-	flags.DurationVar(&f.sessionIdle, "session-idle", 0, "close a session that nobody has used for `TIME`, and in which nothing runs; 0: never (default: never, with --http 1h)")
+	durationVar(flags, &f.sessionIdle, "session-idle", 0, "close a session that nobody has used for `TIME`, and in which nothing runs; 0: never (default: never, with --http 1h)")
 	flags.StringVar(&f.state, "state", "", "keep jobs and terminals in `DIR`, for limpet jobs --state DIR/jobs and limpet term --state DIR/terminals (default: a directory that goes with limpet)")
 }
 
@@ -215,10 +215,8 @@ func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
 
 func (f *mcpFlags) checkTimes(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
-	for _, name := range []string{"timeout", "max-timeout", "idle-timeout"} {
-		if d, _ := cmd.Flags().GetDuration(name); given(name) && d <= 0 {
-			return usagef(cmd, "--%s %v: wants a time above zero, as in 90s", name, d)
-		}
+	if err := timed(cmd, "timeout", "max-timeout", "idle-timeout"); err != nil {
+		return err
 	}
 	if f.sessionIdle < 0 {
 		return usagef(cmd, "--session-idle %v: wants a time, as in 30m, or 0 for never", f.sessionIdle)

@@ -47,11 +47,11 @@ With --json, it prints a line of JSON.`,
 	cmd.Flags().StringVar(&o.Text, "text", "", "wait until the `TEXT` is on the screen, in one line")
 	cmd.Flags().StringVar(&o.Pattern, "pattern", "", "wait until the screen matches `REGEXP` (RE2); (?m) makes ^ and $ those of a line")
 	cmd.Flags().BoolVar(&o.Gone, "gone", false, "wait until the --text or --pattern is not there any more")
-	cmd.Flags().DurationVar(&o.Silence, "silence", 0, "wait until the program has printed nothing for `TIME`, as in 5s")
+	durationVar(cmd.Flags(), &o.Silence, "silence", 0, "wait until the program has printed nothing for `TIME`, as in 5s")
 	cmd.Flags().BoolVar(&o.Prompt, "prompt", false, "wait until the program seems to wait for input, which is a guess")
 	cmd.Flags().StringVar(&o.PromptPattern, "prompt-pattern", "", "what a prompt looks like that ends at the cursor, by `REGEXP`; it implies --prompt")
 	cmd.Flags().Int64Var(&o.From, "from", 0, "wait until something was printed behind the `N`-th byte first, as in bytes of term info --json")
-	cmd.Flags().DurationVar(&o.Timeout, "timeout", 0, "wait no longer than `TIME`, as in 90s or 5m (default: as long as it takes)")
+	durationVar(cmd.Flags(), &o.Timeout, "timeout", 0, "wait no longer than `TIME`, as in 5 (seconds), 500ms or 5m (default: as long as it takes)")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print a line of JSON")
 	return cmd
 }
