@@ -23,7 +23,7 @@ func main() { os.Exit(limpet(os.Args[1:])) }
 // said here, once, on stderr.
 func limpet(args []string) int {
 	root := rootCommand()
-	root.SetArgs(args)
+	root.SetArgs(runArgs(root, args))
 	err := root.Execute()
 	if text := explain(err); text != "" {
 		fmt.Fprintln(os.Stderr, "limpet: "+text)

@@ -1,20 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/shell"
 )
 
 type runFlags struct {
+	scripts     scriptFlags
 	shell       shellFlags
 	json        bool
 	receipt     bool
@@ -24,36 +28,53 @@ type runFlags struct {
 func runCommand() *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
-		Use:   "run [flags] [script...]",
+		Use:   "run [flags] [script... | -f file [argument...]] [-- command [argument...]]",
 		Short: "Run scripts, one after the other, in one shell",
 		Long: `Run runs its arguments one after the other in one bash, with live output. What
 a script changes (directory, variables, functions, options, traps, jobs) is
-there for the next one, even if a script ends bash with "exit". Without
-arguments, the whole of standard input is one script.
+there for the next one, even if a script ends bash with "exit". Words behind --
+are one command, word for word. A script - is the whole of standard input; without
+arguments, that is the only script.
+
+-c SCRIPT is a script as well, and the arguments are then $0, $1 and so on, as with
+bash -c. -f FILE runs a file as bash FILE does: in a bash of its own, which has the
+directory and the exported variables of the shell, and changes neither. All that is
+behind FILE are its arguments.
 
 All scripts are run, also after one that failed; see --stop-on-error. The exit
-code is that of the last one that ran; see limpet help exit-codes. Scripts
-themselves read nothing from standard input. What they leave running in the
-background ends with limpet.
+code is that of the last one that ran; see limpet help exit-codes. What they leave
+running in the background ends with limpet.
+
+Scripts read limpet's standard input, unless it is a terminal, or had a script in it.
+Several scripts share it, as the commands of one script do. Limpet does not read ahead
+of them, so in a "while read" loop lines are lost only to a script that reads (cat,
+ssh), and -n keeps it from that.
 
 With --json, each result is one line of JSON on stdout and there is no live
 output. Bytes that are not UTF-8 become U+FFFD there.`,
 		Example: `  limpet run 'cd /tmp' 'x=1' 'echo $x in $PWD'
+  limpet run -- ls -l "$dir"
+  limpet run -f build.sh --release
   limpet run -e --timeout 10m 'make' 'make test'
   limpet run --json 'seq 3 | grep 2' | jq .receipt.pipeline
-  limpet run --env GREETING=hello <script.sh`,
+  limpet run --env GREETING=hello <script.sh
+  sort names | limpet run 'uniq -c'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			scripts, err := scriptsOf(cmd, args)
+			opts, err := flags.shell.options(cmd) // First: a flag may have taken a script for its value.
 			if err != nil {
 				return err
 			}
-			opts, err := flags.shell.options(cmd)
+			run, err := flags.scripts.toRun(cmd, args, flags.bash())
 			if err != nil {
 				return err
 			}
-			return runScripts(flags, opts, scripts)
+			if !flags.scripts.noStdin && !run.stdinTaken && !term.IsTerminal(int(os.Stdin.Fd())) {
+				opts.Stdin = os.Stdin
+			}
+			return runScripts(flags, opts, run)
 		},
 	}
+	flags.scripts.add(cmd)
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print each result as a line of JSON, and no live output")
 	cmd.Flags().BoolVar(&flags.receipt, "receipt", false, "print to stderr what each script cost and left behind")
 	cmd.Flags().BoolVarP(&flags.stopOnError, "stop-on-error", "e", false, "run no more after a script that failed")
@@ -61,39 +82,15 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 	return cmd
 }
 
-// scriptsOf returns what to run, all of it checked: a bad script shall not be
-// found out after half of them have run.
-func scriptsOf(cmd *cobra.Command, args []string) ([]string, error) {
-	if len(args) == 0 {
-		if term.IsTerminal(int(os.Stdin.Fd())) {
-			return nil, &usageError{command: cmd.CommandPath(), err: errNoInput}
-		}
-		script, err := io.ReadAll(os.Stdin)
-		if err != nil {
-			return nil, fmt.Errorf("reading the script from standard input: %w", err)
-		}
-		err = (command.Request{Script: string(script)}).Validate()
-		if errors.Is(err, command.ErrEmptyScript) {
-			return nil, usagef(cmd, "%w", errNothing)
-		}
-		if err != nil {
-			return nil, usagef(cmd, "standard input: %w", err)
-		}
-		return []string{string(script)}, nil
+// bash is what runs a script in a file.
+func (f *runFlags) bash() string {
+	if strings.Contains(f.shell.bash, "/") {
+		return absolute(f.shell.bash)
 	}
-	for i, script := range args {
-		err := (command.Request{Script: script}).Validate()
-		if errors.Is(err, command.ErrEmptyScript) {
-			return nil, usagef(cmd, "script %d is empty", i+1)
-		}
-		if err != nil {
-			return nil, usagef(cmd, "script %d: %w", i+1, err)
-		}
-	}
-	return args, nil
+	return cmp.Or(f.shell.bash, "bash")
 }
 
-func runScripts(flags runFlags, opts *shell.Options, scripts []string) (err error) {
+func runScripts(flags runFlags, opts *shell.Options, run toRun) error {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	console := newConsole()
@@ -103,32 +100,42 @@ func runScripts(flags runFlags, opts *shell.Options, scripts []string) (err erro
 		return errors.Join(gotSignal(ctx), err)
 	}
 	defer sh.Close() // It cannot fail.
-	r := runner{flags: flags, sh: sh, console: console}
-	return r.all(ctx, scripts)
+	r := runner{flags: flags, run: run, sh: sh, console: console}
+	return r.all(ctx)
 }
 
 // runner runs the scripts and tells what came of them.
 type runner struct {
 	flags   runFlags
+	run     toRun
 	sh      *shell.PersistentShell
 	console *console
 }
 
 // all runs the scripts and returns the last one's exit code as an error.
-func (r *runner) all(ctx context.Context, scripts []string) error {
+func (r *runner) all(ctx context.Context) error {
 	code := 0
-	for i, script := range scripts {
-		req := command.Request{Script: script, MergeStderr: r.flags.shell.mergeStderr}
+	if err := r.position(ctx, code); err != nil {
+		return err
+	}
+	for i, script := range r.run.scripts {
+		text := script.in(r.sh.Dir())
+		req := command.Request{Script: text, MergeStderr: r.flags.shell.mergeStderr}
 		if !r.flags.json {
 			req.Stdout, req.Stderr = &r.console.stdout, &r.console.stderr
 		}
 		res, err := r.sh.Do(ctx, req)
-		last := i == len(scripts)-1
+		last := i == len(r.run.scripts)-1
 		if err == nil && !r.flags.json {
 			err = r.console.lost(res)
 		}
-		if err := r.tell(script, res, err, last); err != nil {
+		if err := r.tell(text, res, err, last); err != nil {
 			return err
+		}
+		if err == nil && !r.flags.json {
+			if hint := r.hint(ctx, script, res.ExitCode); hint != "" {
+				r.console.notef("%s", hint)
+			}
 		}
 		if err := gotSignal(ctx); err != nil {
 			return exit(codeOf(err))
@@ -140,8 +147,42 @@ func (r *runner) all(ctx context.Context, scripts []string) error {
 		if res.Restart != nil && res.Restart.Err != nil && !last {
 			return fmt.Errorf("the remaining scripts were not run: %w", res.Restart.Err)
 		}
+		if res.Restart != nil && !last {
+			if err := r.position(ctx, code); err != nil {
+				return err
+			}
+		}
 	}
 	return exit(code)
+}
+
+// hint returns what to do about a script whose exit code says that there was no program,
+// or none that could be executed; nothing if nothing is known.
+func (r *runner) hint(ctx context.Context, s script, code int) string {
+	if code != codeNotFound && code != codeCannot {
+		return ""
+	}
+	if s.file == "" {
+		return s.hint(code)
+	}
+	path := absolute(s.file)
+	res, err := r.sh.Do(ctx, command.Request{Script: "[[ -e " + ipc.Quote(path) + " ]]"})
+	if _, gone := os.Stat(path); gone != nil || err != nil || res.ExitCode == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the sandbox does not show %s: show it by --ro %s", s.file, quoted([]string{path}))
+}
+
+// position sets $0, $1 and so on, and leaves $? as it is. A new bash does not have those of
+// the one before.
+func (r *runner) position(ctx context.Context, status int) error {
+	if len(r.run.positional) == 0 {
+		return nil
+	}
+	// Before bash 5 $0 stays as it is.
+	text := "BASH_ARGV0=" + ipc.Quote(r.run.positional[0]) + "; set -- " + quoted(r.run.positional[1:]) + "; return " + strconv.Itoa(status)
+	_, err := r.sh.Do(ctx, command.Request{Script: text})
+	return err
 }
 
 // tell says what came of a script, beyond the output that the user has seen.
