@@ -17,8 +17,9 @@ import (
 func jobsCommand() *cobra.Command {
 	var where registryFlags
 	cmd := &cobra.Command{
-		Use:   "jobs",
-		Short: "Run commands in the background, which outlive limpet",
+		Use:     "jobs",
+		Aliases: []string{"job"},
+		Short:   "Run commands in the background, which outlive limpet",
 		Long: `Jobs are commands that run in the background, also when limpet has ended. Each has
 an id, which jobs start prints; its output is kept, as is how it ended. A part of the
 id will do where it means one job: its beginning, as in make of job-make-x3k9q2ab,
@@ -38,12 +39,11 @@ See limpet help exit-codes for the exit codes.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.SuggestionsMinimumDistance = 2
 	where.add(cmd)
 	cmd.AddCommand(
 		jobsStartCommand(&where), jobsListCommand(&where), jobsPollCommand(&where), jobsLogCommand(&where), jobsWaitCommand(&where),
 		jobsWriteCommand(&where), jobsSubmitCommand(&where), jobsCloseCommand(&where), jobsResizeCommand(&where),
-		jobsStopCommand(&where), jobsForgetCommand(&where), jobsHistoryCommand(&where),
+		jobsStopCommand(&where), jobsForgetCommand(&where), jobsHistoryCommand(&where), helpCommand(),
 	)
 	return cmd
 }

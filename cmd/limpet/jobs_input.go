@@ -43,8 +43,9 @@ takes nothing for two seconds is an error.`,
 
 func jobsSubmitCommand(where *registryFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "submit [flags] id text",
-		Short: "Write a line to what a job reads",
+		Use:        "submit [flags] id text",
+		SuggestFor: []string{"send", "type"},
+		Short:      "Write a line to what a job reads",
 		Long: `Submit writes the text, and behind it what the Enter key types. The job must have
 been started with --stdin or --pty. An empty text is the Enter key alone.`,
 		Example: "  limpet jobs submit python 'print(1)'\n  limpet jobs submit installer yes",

@@ -33,9 +33,10 @@ var (
 func jobsListCommand(where *registryFlags) *cobra.Command {
 	var flags listFlags
 	cmd := &cobra.Command{
-		Use:     "list [flags]",
-		Aliases: []string{"ls"},
-		Short:   "List the jobs",
+		Use:        "list [flags]",
+		Aliases:    []string{"ls", "ps"},
+		SuggestFor: []string{"top", "status"},
+		Short:      "List the jobs",
 		Long: `List prints the jobs, the oldest first: how each is, for how long it ran, for how
 long it has printed nothing, how many bytes it has printed in all, and what it runs.
 

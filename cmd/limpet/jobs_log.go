@@ -26,8 +26,10 @@ type logFlags struct {
 func jobsLogCommand(where *registryFlags) *cobra.Command {
 	flags := logFlags{where: where, bytes: jobs.DefaultLogBytes}
 	cmd := &cobra.Command{
-		Use:   "log [flags] id",
-		Short: "Print a part of a job's output, or search or follow it",
+		Use:        "log [flags] id",
+		Aliases:    []string{"logs", "tail"},
+		SuggestFor: []string{"attach", "follow", "cat", "output"},
+		Short:      "Print a part of a job's output, or search or follow it",
 		Long: `Log prints the last 100 lines of what a job has printed, or another part of it. Lines
 are counted from 1, and bytes from 0, also when what comes before is not kept any
 more. It changes nothing: what is new to jobs poll is so afterwards.
@@ -69,7 +71,7 @@ With --json, it prints a line of JSON: the part, or what was found. Together wit
 func (f *logFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.IntVar(&f.tail, "tail", jobs.DefaultLogLines, "print the last `N` lines")
+	flags.IntVarP(&f.tail, "tail", "n", jobs.DefaultLogLines, "print the last `N` lines")
 	flags.IntVar(&f.head, "head", 0, "print the first `N` lines that are kept")
 	flags.Int64Var(&f.line, "line", 0, "print from the `N`-th line on")
 	flags.IntVar(&f.lines, "lines", jobs.DefaultLogLines, "print `N` lines, with --line, or that match, with --search")

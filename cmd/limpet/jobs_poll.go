@@ -23,8 +23,9 @@ type pollFlags struct {
 func jobsPollCommand(where *registryFlags) *cobra.Command {
 	flags := pollFlags{where: where, bytes: jobs.DefaultPollBytes}
 	cmd := &cobra.Command{
-		Use:   "poll [flags] id",
-		Short: "Print what is new of a job's output, and how the job is",
+		Use:        "poll [flags] id",
+		SuggestFor: []string{"info", "show", "inspect"},
+		Short:      "Print what is new of a job's output, and how the job is",
 		Long: `Poll prints to stdout what the job has printed since the last poll of anybody, and
 to stderr, in a line, how it is. It does not wait; see jobs wait, and jobs log
 --follow.

@@ -8,12 +8,14 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
-	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/jobs"
@@ -35,8 +37,9 @@ type startFlags struct {
 func jobsStartCommand(where *registryFlags) *cobra.Command {
 	flags := startFlags{where: where}
 	cmd := &cobra.Command{
-		Use:   "start [flags] [script | -- command word...]",
-		Short: "Start a job, and print its id",
+		Use:        "start [flags] [script | -- command word...]",
+		SuggestFor: []string{"run", "exec", "new", "create", "spawn"},
+		Short:      "Start a job, and print its id",
 		Long: `Start runs a script by a bash of its own, in the background, and prints the id of
 the job. The job runs on when limpet has ended, as it does at once, until it ends by
 itself or is stopped; a logout of the user may end it, too. Several words behind --
@@ -84,14 +87,11 @@ func (f *startFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.outputLimit, "output-limit", "keep the last `BYTES` of its output, at least, as in 65536, 64KiB or 2MiB")
 	flags.BoolVar(&f.json, "json", false, "print the job as a line of JSON")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		err = inWords(err)
-		switch text := err.Error(); {
-		case strings.HasSuffix(text, "--sandbox"):
-			err = fmt.Errorf("%w; a job in a sandbox cannot outlive the program that started it, which limpet would have to", err)
-		case strings.HasPrefix(text, "unknown"):
-			err = fmt.Errorf("%w; flags of the command itself come behind --, as in limpet jobs start -- make -j4", err)
+		hint := "flags of the command itself come behind --, as in limpet jobs start -- make -j4"
+		if strings.HasSuffix(err.Error(), "--sandbox") {
+			hint = "a job in a sandbox cannot outlive the program that started it, which limpet would have to"
 		}
-		return &usageError{command: cmd.CommandPath(), err: err}
+		return flagError(cmd, err, hint)
 	})
 }
 
@@ -109,6 +109,9 @@ func (f *startFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 		job, err := r.Start(ctx, spec)
 		if err != nil {
 			return err
+		}
+		if file, _, _ := strings.Cut(script, " "); noCommandButFile(file, f.shell.dir) {
+			f.where.console.notef("%s is a file, and no command: to run it as a script, limpet jobs start -- bash %s", file, script)
 		}
 		for _, warning := range job.Warnings {
 			f.where.console.notef("%s", flagNames.Replace(warning))
@@ -157,15 +160,7 @@ func scriptOf(cmd *cobra.Command, args []string) (string, error) {
 	case len(args) > 1 && cmd.ArgsLenAtDash() != 0:
 		return "", usagef(cmd, "takes one script, got %q too: quote the whole, or write -- before the words of a command", args[1])
 	case len(args) > 1:
-		words := make([]string, len(args))
-		for i, arg := range args {
-			word, err := syntax.Quote(arg, syntax.LangBash)
-			if err != nil {
-				return "", usagef(cmd, "word %d: %w", i+1, err)
-			}
-			words[i] = word
-		}
-		script = strings.Join(words, " ")
+		script = quoted(args)
 	case term.IsTerminal(int(os.Stdin.Fd())):
 		return "", usagef(cmd, "no script: give it as an argument, or on standard input")
 	default:
@@ -185,4 +180,21 @@ func scriptOf(cmd *cobra.Command, args []string) (string, error) {
 		return "", usagef(cmd, "the script: %w", err)
 	}
 	return script, nil
+}
+
+// noCommandButFile reports whether a word is the name of a file that a shell in dir cannot
+// execute by it.
+func noCommandButFile(word, dir string) bool {
+	path := word
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+		return false
+	}
+	if strings.Contains(word, "/") {
+		return unix.Access(path, unix.X_OK) != nil
+	}
+	_, err := exec.LookPath(word)
+	return err != nil
 }

@@ -25,8 +25,10 @@ type stopFlags struct {
 func jobsStopCommand(where *registryFlags) *cobra.Command {
 	var flags stopFlags
 	cmd := &cobra.Command{
-		Use:   "stop [flags] [id...]",
-		Short: "End jobs, with all that they have started",
+		Use:        "stop [flags] [id...]",
+		Aliases:    []string{"kill"},
+		SuggestFor: []string{"end", "cancel", "terminate"},
+		Short:      "End jobs, with all that they have started",
 		Long: `Stop ends the jobs by signals, first gentle ones and then SIGKILL, with all that they
 have started, and prints how each has ended. They stay in the list, with their output.
 
@@ -143,11 +145,13 @@ func processes(list []command.Process) []processJSON {
 func jobsForgetCommand(where *registryFlags) *cobra.Command {
 	finished := false
 	cmd := &cobra.Command{
-		Use:     "forget [flags] [id...]",
-		Short:   "Remove jobs that have ended, with their output",
-		Long:    "Forget removes jobs that have ended, with their output. See limpet help jobs for when\nthat happens by itself.",
-		Example: "  limpet jobs forget make\n  limpet jobs forget --finished",
-		Args:    wants(0, math.MaxInt, someJobs),
+		Use:        "forget [flags] [id...]",
+		Aliases:    []string{"rm", "remove", "delete"},
+		SuggestFor: []string{"prune", "clean"},
+		Short:      "Remove jobs that have ended, with their output",
+		Long:       "Forget removes jobs that have ended, with their output. See limpet help jobs for when\nthat happens by itself.",
+		Example:    "  limpet jobs forget make\n  limpet jobs forget --finished",
+		Args:       wants(0, math.MaxInt, someJobs),
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if finished == (len(args) > 0) {
 				return usagef(cmd, "%s, or --finished", someJobs)

@@ -32,6 +32,7 @@ func limpet(args []string) int {
 }
 
 func rootCommand() *cobra.Command {
+	upperV := false // -V is as usual as -v, which cobra has.
 	root := &cobra.Command{
 		Use:   "limpet",
 		Short: "Run commands in a shell that stays where you left it",
@@ -44,29 +45,22 @@ hangs is stopped without losing them, and a bash that ends is brought back.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version(),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if upperV {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "limpet "+version())
+				return err
+			}
+			return cmd.Help()
+		},
 	}
+	root.Flags().BoolVarP(&upperV, "Version", "V", false, "as --version")
+	_ = root.Flags().MarkHidden("Version") // It is there.
 	root.SetContext(context.Background())
 	root.SetVersionTemplate("limpet {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{command: cmd.CommandPath(), err: inWords(err)}
-	})
-	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, err, "") })
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(runCommand(), replCommand(), jobsCommand(), termCommand(), mcpCommand(), sandboxCommand(), versionCommand(), exitCodesTopic())
 	return root
-}
-
-// noCommand is for the root, to which only an unknown command is an argument.
-func noCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	text := fmt.Sprintf("unknown command %q", args[0])
-	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-		text += fmt.Sprintf("; did you mean %q?", similar[0])
-	}
-	return usagef(cmd, "%s", text)
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {

@@ -18,8 +18,9 @@ import (
 func replCommand() *cobra.Command {
 	var flags shellFlags
 	cmd := &cobra.Command{
-		Use:   "repl [flags]",
-		Short: "Type commands into one shell",
+		Use:        "repl [flags]",
+		SuggestFor: []string{"sh", "shell", "bash"},
+		Short:      "Type commands into one shell",
 		Long: `Repl reads commands line by line and runs them in one bash, with live output.
 The prompt shows the directory, and the last exit code if it was not 0. A
 statement that is not complete goes on in the next line.
@@ -35,7 +36,12 @@ read nothing from it, nor from the terminal: they have no standard input.`,
 		Example: `  limpet repl
   limpet repl --dir /tmp --timeout 1m
   printf 'cd /tmp\npwd\nexit 3\n' | limpet repl`,
-		Args: noArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef(cmd, "takes no arguments, got %q: to run a script use limpet run", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts, err := flags.options(cmd)
 			if err != nil {

@@ -28,8 +28,9 @@ type runFlags struct {
 func runCommand() *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
-		Use:   "run [flags] [script... | -f file [argument...]] [-- command [argument...]]",
-		Short: "Run scripts, one after the other, in one shell",
+		Use:        "run [flags] [script... | -f file [argument...]] [-- command [argument...]]",
+		SuggestFor: []string{"exec", "eval"},
+		Short:      "Run scripts, one after the other, in one shell",
 		Long: `Run runs its arguments one after the other in one bash, with live output. What
 a script changes (directory, variables, functions, options, traps, jobs) is
 there for the next one, even if a script ends bash with "exit". Words behind --
@@ -75,6 +76,13 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 		},
 	}
 	flags.scripts.add(cmd)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		hint := ""
+		if words := cmd.Flags().Args(); len(words) > 0 {
+			hint = fmt.Sprintf("if it is a flag of %s, write limpet run -- %s ..., or quote the whole as a script", words[0], quoted(words))
+		}
+		return flagError(cmd, err, hint)
+	})
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print each result as a line of JSON, and no live output")
 	cmd.Flags().BoolVar(&flags.receipt, "receipt", false, "print to stderr what each script cost and left behind")
 	cmd.Flags().BoolVarP(&flags.stopOnError, "stop-on-error", "e", false, "run no more after a script that failed")

@@ -200,7 +200,7 @@ func sandboxCommand() *cobra.Command {
 		Args:  noCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(explainCommand(), probeCommand())
+	cmd.AddCommand(explainCommand(), probeCommand(), helpCommand())
 	return cmd
 }
 

@@ -14,8 +14,9 @@ import (
 func termCommand() *cobra.Command {
 	var where termFlags
 	cmd := &cobra.Command{
-		Use:   "term",
-		Short: "Run interactive programs on terminals of their own",
+		Use:     "term",
+		Aliases: []string{"terminal", "terminals"},
+		Short:   "Run interactive programs on terminals of their own",
 		Long: `A terminal is an interactive program (ssh, psql, vim, a REPL, another agent) that
 runs on a terminal of its own, in the background. It outlives limpet and whoever looks
 at it: type keys into it, read its screen, attach to it and detach again. Each has an
@@ -36,12 +37,11 @@ last 100 terminals, for 7 days. See limpet help exit-codes for the exit codes.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.SuggestionsMinimumDistance = 2
 	where.add(cmd)
 	cmd.AddCommand(
 		termStartCommand(&where), termListCommand(&where), termInfoCommand(&where), termAttachCommand(&where), termSendCommand(&where),
 		termScreenCommand(&where), termLogCommand(&where), termWaitCommand(&where), termResizeCommand(&where), termRecordCommand(&where),
-		termStopCommand(&where), termForgetCommand(&where), termHostCommand(),
+		termStopCommand(&where), termForgetCommand(&where), termHostCommand(), helpCommand(),
 	)
 	return cmd
 }

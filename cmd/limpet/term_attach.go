@@ -32,8 +32,9 @@ const (
 func termAttachCommand(where *termFlags) *cobra.Command {
 	flags := termAttachFlags{where: where}
 	cmd := &cobra.Command{
-		Use:   "attach [flags] id",
-		Short: "Sit down at a terminal",
+		Use:        "attach [flags] id",
+		SuggestFor: []string{"connect", "open", "fg"},
+		Short:      "Sit down at a terminal",
 		Long: `Attach shows a terminal on yours, and types what you type, until the program ends or
 you press the detach key, Ctrl-\: then the program runs on. The terminal gets the size of
 yours, and that of whoever attaches or resizes last, if there are several.

@@ -16,11 +16,12 @@ import (
 func termInfoCommand(where *termFlags) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:     "info [flags] id",
-		Short:   "Print what is known of a terminal",
-		Long:    "Info prints what is known of a terminal, a line each. With --json, it is a line of JSON.",
-		Example: "  limpet term info psql\n  limpet term info --json psql | jq .bytes",
-		Args:    wants(1, 1, oneTerm),
+		Use:        "info [flags] id",
+		SuggestFor: []string{"show", "inspect", "poll"},
+		Short:      "Print what is known of a terminal",
+		Long:       "Info prints what is known of a terminal, a line each. With --json, it is a line of JSON.",
+		Example:    "  limpet term info psql\n  limpet term info --json psql | jq .bytes",
+		Args:       wants(1, 1, oneTerm),
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			return where.with(ctx, cmd, args[0], func(t *reached) error {
 				if asJSON {

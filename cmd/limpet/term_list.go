@@ -26,9 +26,10 @@ type termListFlags struct {
 func termListCommand(where *termFlags) *cobra.Command {
 	var flags termListFlags
 	cmd := &cobra.Command{
-		Use:     "list [flags]",
-		Aliases: []string{"ls"},
-		Short:   "List the terminals",
+		Use:        "list [flags]",
+		Aliases:    []string{"ls", "ps"},
+		SuggestFor: []string{"top", "status"},
+		Short:      "List the terminals",
 		Long: `List prints the terminals, the oldest first: how each is, how long ago it was started,
 its size, what runs on it, and the last line that this has printed. The programs that
 have them are asked for it; what one that does not answer within a second has written

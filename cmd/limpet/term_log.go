@@ -29,8 +29,10 @@ type termLogFlags struct {
 func termLogCommand(where *termFlags) *cobra.Command {
 	flags := termLogFlags{where: where}
 	cmd := &cobra.Command{
-		Use:   "log [flags] id",
-		Short: "Print what a program has printed on its terminal, or follow it",
+		Use:        "log [flags] id",
+		Aliases:    []string{"logs", "tail"},
+		SuggestFor: []string{"follow", "cat", "output"},
+		Short:      "Print what a program has printed on its terminal, or follow it",
 		Long: `Log prints what is kept of the output of a program, byte for byte, with its escape
 sequences; with --text, without them. What a program has drawn over is in it in the
 order in which it came: term screen is for what there is to be seen.
@@ -57,7 +59,7 @@ With --json, each part of the output is a line of JSON, as text.`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&flags.text, "text", false, "leave escape sequences out")
 	cmd.Flags().Int64Var(&flags.from, "from", 0, "print from the `N`-th byte on, counted from 0; from the end, if negative")
-	cmd.Flags().IntVar(&flags.tail, "tail", 0, "print the last `N` lines (default: all that is kept)")
+	cmd.Flags().IntVarP(&flags.tail, "tail", "n", 0, "print the last `N` lines (default: all that is kept)")
 	cmd.Flags().BoolVarP(&flags.follow, "follow", "f", false, "go on with what the program prints, until it ends")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print lines of JSON")
 	return cmd

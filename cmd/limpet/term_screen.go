@@ -28,8 +28,9 @@ var screenFormats = []string{"text", "ansi", "json", "svg", "png"}
 func termScreenCommand(where *termFlags) *cobra.Command {
 	flags := termScreenFlags{where: where}
 	cmd := &cobra.Command{
-		Use:   "screen [flags] id",
-		Short: "Print what is on the screen of a terminal",
+		Use:        "screen [flags] id",
+		SuggestFor: []string{"capture", "snapshot", "screenshot"},
+		Short:      "Print what is on the screen of a terminal",
 		Long: `Screen prints what a person would see on the terminal now, or at the end of the
 program: as text, with escape sequences for its colors (ansi), as JSON with all of it, or
 as a picture (svg, png).`,

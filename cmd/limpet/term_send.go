@@ -31,8 +31,9 @@ type termSendFlags struct {
 func termSendCommand(where *termFlags) *cobra.Command {
 	flags := termSendFlags{where: where}
 	cmd := &cobra.Command{
-		Use:   "send [flags] id [key or text...]",
-		Short: "Type keys and text into a terminal",
+		Use:        "send [flags] id [key or text...]",
+		SuggestFor: []string{"type", "write", "submit", "keys"},
+		Short:      "Type keys and text into a terminal",
 		Long: `Send types its arguments. One that is the name of a key is that key, as in Enter, Tab,
 Up, F5, Ctrl-C or Alt-x, and any other is text, with nothing between them. With --text,
 all are text, and with --paste they are pasted, as a person does with a mouse. An

@@ -32,8 +32,9 @@ type termStartFlags struct {
 func termStartCommand(where *termFlags) *cobra.Command {
 	flags := termStartFlags{where: where}
 	cmd := &cobra.Command{
-		Use:   "start [flags] [--] program [argument...]",
-		Short: "Start a program on a terminal of its own, and print its id",
+		Use:        "start [flags] [--] program [argument...]",
+		SuggestFor: []string{"run", "exec", "new", "create", "spawn"},
+		Short:      "Start a program on a terminal of its own, and print its id",
 		Long: `Start starts a program on a terminal of its own, in the background, and prints the id
 of the terminal. The program runs on when limpet has ended, as it does at once, until
 it ends by itself or is stopped; a logout of the user may end it, too. What it leaves
@@ -76,11 +77,7 @@ func (f *termStartFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.attach, "attach", false, "attach to it, instead of printing its id")
 	flags.BoolVar(&f.json, "json", false, "print the terminal as a line of JSON")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		err = inWords(err)
-		if strings.HasPrefix(err.Error(), "unknown") {
-			err = fmt.Errorf("%w; flags of the program come behind it, as in limpet term start vim -R README", err)
-		}
-		return &usageError{command: cmd.CommandPath(), err: err}
+		return flagError(cmd, err, "flags of the program come behind it, as in limpet term start vim -R README")
 	})
 }
 
@@ -99,6 +96,8 @@ func (f *termStartFlags) run(ctx context.Context, cmd *cobra.Command, args []str
 	}
 	started, err := startHost(ctx, order)
 	switch {
+	case errors.Is(err, terminal.ErrNoProgram) && len(args) == 1 && strings.ContainsAny(args[0], " ;|&<>$"):
+		return fmt.Errorf("%w; to run it by bash, use --line %s", err, quoted(args))
 	case err != nil:
 		return err
 	case f.attach:

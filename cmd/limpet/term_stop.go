@@ -24,8 +24,10 @@ type termStopFlags struct {
 func termStopCommand(where *termFlags) *cobra.Command {
 	flags := termStopFlags{where: where}
 	cmd := &cobra.Command{
-		Use:   "stop [flags] [id...]",
-		Short: "End the programs on terminals, with all that they have started",
+		Use:        "stop [flags] [id...]",
+		Aliases:    []string{"kill"},
+		SuggestFor: []string{"end", "cancel", "terminate"},
+		Short:      "End the programs on terminals, with all that they have started",
 		Long: `Stop ends the programs, with all that they have started: they hear that their terminal
 hangs up, then are asked to end, and then made to. It prints how each has ended. The
 terminals stay in the list, with their last screen.
@@ -126,11 +128,13 @@ func stopOne(ctx context.Context, r *terminal.Registry, info terminal.Info, name
 func termForgetCommand(where *termFlags) *cobra.Command {
 	ended := false
 	cmd := &cobra.Command{
-		Use:     "forget [flags] [id...]",
-		Short:   "Remove terminals whose programs have ended, with their output",
-		Long:    "Forget removes what is kept of terminals whose programs have ended. See limpet help term\nfor when that happens by itself.",
-		Example: "  limpet term forget psql\n  limpet term forget --ended",
-		Args:    wants(0, math.MaxInt, someTerms),
+		Use:        "forget [flags] [id...]",
+		Aliases:    []string{"rm", "remove", "delete"},
+		SuggestFor: []string{"prune", "clean"},
+		Short:      "Remove terminals whose programs have ended, with their output",
+		Long:       "Forget removes what is kept of terminals whose programs have ended. See limpet help term\nfor when that happens by itself.",
+		Example:    "  limpet term forget psql\n  limpet term forget --ended",
+		Args:       wants(0, math.MaxInt, someTerms),
 		RunE: where.run(func(_ context.Context, cmd *cobra.Command, args []string) error {
 			if ended == (len(args) > 0) {
 				return usagef(cmd, "%s, or --ended", someTerms)
