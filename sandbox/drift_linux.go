@@ -50,15 +50,16 @@ type mountTable struct {
 	fd     int      // of /proc/PID/mountinfo, and no os.File: Go would poll it
 	text   []byte   // when it was last read
 	points []string // at the start, "ROOT POINT"
+	spare  []string // points that protect nothing that the sandbox could reach by them
 	buf    []byte
 }
 
-func openMountTable(id proc.ID) (*mountTable, error) {
+func openMountTable(id proc.ID, spare ...string) (*mountTable, error) {
 	fd, err := unix.Open(fmt.Sprintf("/proc/%d/mountinfo", id.PID), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	t := &mountTable{fd: fd}
+	t := &mountTable{fd: fd, spare: spare}
 	if st, err := proc.Read(id.PID); err != nil || st.ID() != id {
 		t.close()
 		return nil, unix.ESRCH
@@ -95,7 +96,7 @@ func (t *mountTable) lost() (point, why string, err error) {
 	for _, m := range t.points {
 		_, point, _ := strings.Cut(m, " ")
 		switch {
-		case now[m] || point == helperPath: // Nothing was protected by the helper.
+		case now[m] || slices.Contains(t.spare, point):
 		case at[point]:
 			return point, "it was moved or deleted on the host", nil
 		default:

@@ -29,6 +29,22 @@ var processProbes = append([]probe{
 	{name: "it gets less of the processor", setup: victim, script: `renice -n 1 -p $VICTIM && echo bites`},
 	{name: "it gets a limit", setup: victim, script: `$TOOL prlimit $VICTIM`},
 	{name: "it is to be killed first", setup: victim, script: `echo 500 >/proc/$VICTIM/oom_score_adj && echo bites`},
+	// What the file is already is what it is set to: the control does that to the host's.
+	{name: "the mode of any program that runs", script: `for f in /proc/[0-9]*/exe; do chmod $(stat -Lc %a $f) $f && echo bites && break; done`},
+	{name: "the owner of any program that runs", script: `for f in /proc/[0-9]*/exe; do
+		[[ -u $f || -g $f ]] && continue # It would be so no longer.
+		chown $(stat -Lc %u:%g $f) $f && echo bites && break
+	done`},
+	{name: "the times of any program that runs", script: `for f in /proc/[0-9]*/exe; do touch -r $f $f && echo bites && break; done`},
+	{name: "the mode of what a process has mapped", script: `for f in /proc/[0-9]*/map_files/*; do
+		[[ -f $f ]] && chmod $(stat -Lc %a $f) $f && echo bites && break
+	done`},
+	{name: "the memory of the first process", script: `(exec 3<>/proc/1/mem) && echo bites`},
+	{name: "the memory of the first process, by its thread", script: `(exec 3<>/proc/1/task/1/mem) && echo bites`},
+	{name: "the program of the first process", script: `[[ -s /proc/1/exe ]] && echo bites`},
+	{name: "the descriptors of the first process", script: `[[ $(ls /proc/1/fd) ]] && echo bites`},
+	{name: "the root of the first process", script: `[[ $(ls /proc/1/root/ /proc/1/cwd/) ]] && echo bites`},
+	{name: "by the root and the directory of any process", setup: victim, script: `for p in /proc/[0-9]*; do cat $p/root$OUT/secret $p/cwd/secret $p/cwd/../outside/secret; done`},
 	{name: "the program is seen", script: `for p in /proc/[0-9]*; do [[ $(tr '\0' '\n' <$p/cmdline) == "$TOOL" ]] && echo bites; done`},
 	{name: "a variable of the program", own: true, script: `echo $PLAIN`},
 	{name: "shared memory of System V", setup: sharedMemory, script: `$TOOL shm $KEY`},

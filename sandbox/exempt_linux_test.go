@@ -40,6 +40,10 @@ var exemptions = []exemption{
 		"files/the kernel's memory", "files/the kernel's messages", "files/what of the kernel only root may read",
 		"files/a file system is mounted",
 
+		"processes/the mode of what a process has mapped", "processes/the memory of the first process",
+		"processes/the memory of the first process, by its thread", "processes/the program of the first process",
+		"processes/the descriptors of the first process", "processes/the root of the first process",
+
 		"network/a raw socket", "network/a packet socket", "network/a device is changed", "network/the network of a process",
 		"network/a raw socket, with the host's network", "network/a packet socket, with the host's network",
 		"network/a device is changed, with the host's network",

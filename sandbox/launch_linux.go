@@ -196,6 +196,16 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 	if who := l.policy.user(); who != ourselves() {
 		spec.Credential = &who
 	}
+	if spec.Stdin != nil {
+		pipe, err := stdinPipe(spec.Stdin)
+		if err != nil {
+			return nil, &Error{Code: ErrMount, Detail: fmt.Sprintf("stdin %s cannot be handed over: %v", spec.Stdin.Name(), err)}
+		}
+		if pipe != nil {
+			defer pipe.Close() // Bwrap has its own, or there is none.
+			spec.Stdin = pipe
+		}
+	}
 	threads.hold()
 	c := &conn{policy: l.policy, watch: l.watch, private: privatePlaces(l.policy, l.home)}
 	var err error
@@ -221,14 +231,25 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 // fork starts bwrap on the thread that is there for it.
 func (l *launching) fork(ctx context.Context, spec transport.Spec) (bwrap transport.Conn, err error) {
 	start := func() {
-		if err = closeOnExec(); err == nil {
-			bwrap, err = local.Transport{}.Start(ctx, spec)
+		if err = closeOnExec(); err != nil {
+			return
 		}
+		if spec.Stdin != nil {
+			device, failed := stdinDevice(spec.Stdin)
+			if err = failed; err != nil {
+				return
+			}
+			if device != nil {
+				defer device.Close() // Bwrap has its own.
+				spec.Stdin = device
+			}
+		}
+		bwrap, err = local.Transport{}.Start(ctx, spec)
 	}
 	var failed error
 	threads.do(func() {
-		if l.policy.user().UID == 0 { // Whose the devices are.
-			failed = withReadOnlyDevices(start)
+		if l.policy.user().UID == 0 { // Whose these files are.
+			failed = withReadOnly(append([]string{l.bwrap.path}, devices...), start)
 		} else {
 			start()
 		}
@@ -243,7 +264,7 @@ func (l *launching) fork(ctx context.Context, spec transport.Spec) (bwrap transp
 		if bwrap != nil {
 			_ = bwrap.Close() // It is of no use.
 		}
-		return nil, &Error{Code: ErrMount, Detail: "preparing the sandbox: " + failed.Error(), Hint: devicesHint(failed)}
+		return nil, &Error{Code: ErrMount, Detail: "preparing the sandbox: " + failed.Error(), Hint: readOnlyHint(failed)}
 	}
 	return bwrap, nil
 }
@@ -283,7 +304,7 @@ func (l *launching) await(ctx context.Context, c *conn) error {
 		for _, kid := range proc.Children(init.PID) {
 			if !kid.Zombie() && kid.Execed {
 				c.process = kid.ID()
-				if c.mounts, err = openMountTable(c.init); err != nil {
+				if c.mounts, err = openMountTable(c.init, helperPath, bwrapProc, l.bwrap.path); err != nil {
 					return l.over(c, said)
 				}
 				c.root = openRoot(c.process)

@@ -141,6 +141,10 @@ func (m *mounts) system(p Policy, h host) {
 	}
 }
 
+// bwrapProc is the directory of the first process, which is bwrap, and lives as long as
+// the sandbox does.
+const bwrapProc = "/proc/1"
+
 // devices are /dev and /proc, less what tells about the host or changes it.
 func (m *mounts) devices(p Policy, h host) {
 	m.hide("a few devices, none of the host's", "FS.Root", "/dev", "--dev", "/dev")
@@ -151,6 +155,7 @@ func (m *mounts) devices(p Policy, h host) {
 		return
 	}
 	m.hide("its own processes", "FS.Root", "/proc", "--proc", "/proc")
+	m.hide("but for bwrap, whose memory and program are not the sandbox's", "FS.Root", bwrapProc, mask(entry{bwrapProc, true})...)
 	for _, path := range h.cover {
 		if slices.Contains(procHide, path) {
 			m.add("tells about the host", "--ro-bind", "/dev/null", path)
