@@ -271,6 +271,7 @@ func (f *mcpFlags) policy(cmd *cobra.Command) (*sandbox.Policy, error) {
 	}
 	policy.Env.Pass = f.shell.asked()
 	policy.FS.Workspace = absolute(policy.FS.Workspace)
+	warnOfRoot(policy)
 	return &policy, nil
 }
 

@@ -159,6 +159,7 @@ func (f *sandboxFlags) confine(cmd *cobra.Command, opts *shell.Options, pass []s
 	if err != nil {
 		return err
 	}
+	warnOfRoot(policy)
 	opts.Transport = where
 	where.Violations = func(v sandbox.Violation) {
 		opts.Logger.Warn("limpet: programs outside would run what it says: look at it first", "what", v.String())
@@ -170,6 +171,16 @@ func (f *sandboxFlags) confine(cmd *cobra.Command, opts *shell.Options, pass []s
 		opts.Dir = f.workspace
 	}
 	return nil
+}
+
+const rootInside = "you are root, and root in a sandbox still owns root's files; be somebody else there by --run-as USER"
+
+// warnOfRoot warns of a sandbox that root is in without having said so. --run-as root
+// says it.
+func warnOfRoot(policy sandbox.Policy) {
+	if os.Geteuid() == 0 && policy.RunAs == nil {
+		newConsole().notef("warning: %s", rootInside)
+	}
 }
 
 // told passes on what is denied, each once, and no more than a screenful: a sandbox
@@ -276,7 +287,7 @@ if the usual one, ` + presets[0].name + `, cannot be had.`,
 					"(CVE-2026-87766), unless the distribution has mended that")
 			}
 			if os.Geteuid() == 0 {
-				fmt.Fprintln(out, "note: you are root, and root in a sandbox still owns root's files; be somebody else there by --run-as")
+				fmt.Fprintln(out, "note: "+rootInside)
 			}
 			return nil
 		},

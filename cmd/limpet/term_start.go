@@ -132,8 +132,12 @@ func (f *termStartFlags) order(cmd *cobra.Command, args []string) (hostOrder, er
 		return none(err)
 	}
 	// What is wrong with it is said here, while it is known which flag said it.
-	if _, _, err := f.shell.sandbox.policy(cmd, f.shell.dir); err != nil {
+	policy, asked, err := f.shell.sandbox.policy(cmd, f.shell.dir)
+	if err != nil {
 		return none(err)
+	}
+	if asked {
+		warnOfRoot(policy)
 	}
 	o := hostOrder{
 		Argv: args, Line: f.line, Dir: f.shell.dir, Own: append(f.shell.kept(), f.shell.env...), Env: []string{},
@@ -142,7 +146,6 @@ func (f *termStartFlags) order(cmd *cobra.Command, args []string) (hostOrder, er
 	if !f.shell.cleanEnv {
 		o.Env = environ.Terminal()
 	}
-	var err error
 	if o.Size, err = f.sized(cmd); err != nil {
 		return none(err)
 	}
