@@ -15,6 +15,8 @@ var denials = []struct {
 	{"Read-only file system", func(p Policy) string {
 		return "it wrote where the sandbox is read-only; it can write to " + strings.Join(p.writablePlaces(), ", ")
 	}},
+	{"Device or resource busy", pinned},
+	{"Invalid cross-device link", pinned},
 	{"Address family not supported by protocol", func(p Policy) string {
 		if p.Net.Unix == UnixAllowed {
 			return ""
@@ -26,6 +28,13 @@ var denials = []struct {
 	{"Temporary failure in name resolution", noNetwork},
 	{"Name or service not known", noNetwork},
 	{"Bad system call", badCall},
+}
+
+func pinned(p Policy) string {
+	if len(p.guards) == 0 && len(p.masks) == 0 {
+		return ""
+	}
+	return "what the sandbox protects or hides, and the directories that hold it, cannot be moved or removed"
 }
 
 func noNetwork(p Policy) string {

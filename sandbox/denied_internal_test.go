@@ -10,6 +10,9 @@ func TestWhatTheSandboxRefusedIsGuessed(t *testing.T) {
 	usual, host := WorkspaceWrite("/w"), HostNetwork("/w")
 	open := usual
 	open.Net.Unix = UnixAllowed
+	guarded := usual
+	guarded.guards = []guard{whole("/w/sub/.npmrc")}
+	const held = "what the sandbox protects or hides, and the directories that hold it, cannot be moved or removed"
 	for _, row := range []struct {
 		policy Policy
 		code   int
@@ -23,6 +26,9 @@ func TestWhatTheSandboxRefusedIsGuessed(t *testing.T) {
 		{host, 6, "curl: (6) Could not resolve host: example.com", ""},
 		{usual, 1, "socket: Address family not supported by protocol", "Unix sockets are blocked in the sandbox"},
 		{open, 1, "socket: Address family not supported by protocol", ""},
+		{guarded, 1, "rm: cannot remove 'sub': Device or resource busy", held},
+		{guarded, 1, "mv: cannot move 'sub' to 'x': Invalid cross-device link", held},
+		{usual, 1, "umount: Device or resource busy", ""},
 		{usual, 159, "", "it made a system call that the sandbox does not know"},
 		{usual, 1, "make: *** [all] Error 1", ""},
 	} {

@@ -44,6 +44,14 @@ type FS struct {
 	Protect []string
 	Git     GitMode
 
+	// ScanProtect are names of files and directories that are read-only too: those in
+	// the workspace, its directories and theirs, as they are when the sandbox starts, but
+	// for what ExtraRW names and for directories of packages, such as node_modules. In the
+	// workspace itself they are looked for as Missing says if they are not there; what is
+	// made deeper down is read-only in the next sandbox. Nil means [DefaultScanProtect]; a
+	// list that is empty looks for nothing.
+	ScanProtect []string
+
 	// Missing says what becomes of protected paths that are not there. With
 	// Quarantine, one that is made while the sandbox runs is renamed, to a name
 	// beside it that no program reads, even if it was made outside.
@@ -57,10 +65,6 @@ type Bind struct {
 	Src, Dst string
 	Optional bool
 }
-
-// DefaultProtect are paths in a workspace that make other programs run what
-// they say. They are read-only.
-var DefaultProtect = []string{".git", ".hg", ".svn", ".vscode", ".idea", ".envrc", ".mcp.json", ".claude", ".codex"}
 
 // DefaultScanMasks are the names under which secrets mostly lie in a workspace.
 // Names that end in .example, .sample, .template, .dist or .pub are no secrets,
@@ -130,6 +134,7 @@ const (
 	MissingTripwire MissingMode = iota
 
 	// MissingRefuse does not start a sandbox that could make them. Files within
-	// git's own directories are looked for all the same: some never are there.
+	// git's own directories are looked for all the same, as are the names of
+	// ScanProtect: some never are there.
 	MissingRefuse
 )

@@ -19,6 +19,9 @@ type guard struct {
 	root  string
 	parts []part
 	links bool // symlinks in it are looked for: git writes through them
+
+	scanned bool   // found by its name: what FS.ExtraRW shows may hold it
+	why     string // empty: as for most
 }
 
 // part is below the root of a guard; an empty rel is the root itself. It is
@@ -62,16 +65,16 @@ func gitGuards(p Policy) ([]guard, error) {
 		return nil, err
 	}
 	f.own(repo, p.FS.Git)
-	if repo.dir == "" {
-		return f.guards, nil
-	}
 	for _, path := range repo.hooksAndIncludes() {
 		if !pathWithin(w, path) {
 			path = realPath(path) // The workspace may have another name there.
 		}
-		if pathWithin(w, path) && path != w {
+		if !pathWithin(path, w) { // What holds the workspace cannot be read-only.
 			f.guards = append(f.guards, whole(path))
 		}
+	}
+	if repo.dir == "" {
+		return f.guards, nil
 	}
 	return f.guards, f.submodules(repo, 0)
 }

@@ -129,6 +129,7 @@ func TestTheTripwireIsForWhatIsMissing(t *testing.T) {
 	top := tree(t, "home/w/.git/hooks/", "home/w/.git/config", "home/w/.git/objects/", "home/w/.vscode/", "home/w/own/", "other/.git/worktrees/wt/")
 	w := filepath.Join(top, "home/w")
 	wired := func(p Policy) (paths []string) {
+		p.FS.ScanProtect = []string{}
 		r, err := p.resolve()
 		require.NoError(t, err)
 		for _, s := range r.wire.missing {

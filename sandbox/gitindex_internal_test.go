@@ -100,7 +100,7 @@ func TestSubmodulesAreGuarded(t *testing.T) {
 		GitCommit: {"/.git/branches", "/.git/config", "/.git/hooks", "/.git/modules", "/a/.git", "/dir/.git"},
 	} {
 		p := WorkspaceWrite(w)
-		p.FS.Git, p.FS.Protect = mode, []string{}
+		p.FS.Git, p.FS.Protect, p.FS.ScanProtect = mode, []string{}, []string{}
 		r, err := p.resolve()
 		require.NoError(t, err)
 		var got []string
@@ -138,7 +138,7 @@ func TestWhatTheConfigurationNamesIsGuarded(t *testing.T) {
 		"[include]\npath = ~/x\npath = " + top + "/outside\npath =\npath = %(prefix)/x\npath=../none ; not there\npath = ../..\n"
 	require.NoError(t, os.WriteFile(filepath.Join(w, ".git/config"), []byte(config), 0o600))
 	p := WorkspaceWrite(w)
-	p.FS.Protect = []string{}
+	p.FS.Protect, p.FS.ScanProtect = []string{}, []string{}
 	r, err := p.resolve()
 	require.NoError(t, err)
 	var got []string
@@ -147,4 +147,48 @@ func TestWhatTheConfigurationNamesIsGuarded(t *testing.T) {
 	}
 	assert.Equal(t, []string{"/.git", "/.githooks", "/conf/git", "/with space"}, got)
 	assert.Equal(t, []spot{{w, "none"}}, r.wire.missing)
+}
+
+// What git runs in every repository is guarded in a workspace that is none, too.
+func TestWhatTheUsersConfigurationNamesIsGuarded(t *testing.T) {
+	top := tree(t, "home/w/hooks/", "home/w/inc", "home/w/system/", "home/w/dotfiles/gitconfig", "data/hooks/x")
+	w := filepath.Join(top, "home/w")
+	config := func(file, text string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	t.Setenv("HOME", filepath.Join(top, "home"))
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(top, "home/xdg"))
+	t.Setenv("GIT_CONFIG_SYSTEM", filepath.Join(top, "system"))
+	guarded := func(p Policy) (paths []string) {
+		p.FS.Protect, p.FS.ScanProtect = []string{}, []string{}
+		r, err := p.resolve()
+		require.NoError(t, err)
+		for _, path := range readOnlyIn(r) {
+			paths = append(paths, strings.TrimPrefix(path, top))
+		}
+		for _, s := range r.wire.missing {
+			paths = append(paths, "missing "+strings.TrimPrefix(s.path(), top))
+		}
+		return paths
+	}
+	assert.Equal(t, []string{"missing /home/w/.git"}, guarded(WorkspaceWrite(w)))
+
+	config(filepath.Join(top, "system"), "[core] hooksPath = "+w+"/system\n")
+	config(filepath.Join(top, "home/xdg/git/config"), "[include]\n\tpath = more\n")
+	config(filepath.Join(top, "home/xdg/git/more"), "[includeIf \"gitdir:~/nowhere/\"]\n\tpath = ~/w/inc\n[include]\npath = more\n")
+	config(filepath.Join(w, "inc"), "[core]\nhooksPath = .none\n")
+	config(filepath.Join(w, "dotfiles/gitconfig"), "[core]\n\thooksPath = ~/w/hooks\n\thooksPath = "+top+"/data/hooks\n\thooksPath = "+top+"\n")
+	require.NoError(t, os.Symlink("w/dotfiles/gitconfig", filepath.Join(top, "home/.gitconfig")))
+	all := []string{"/home/w/dotfiles/gitconfig", "/home/w/hooks", "/home/w/inc", "/home/w/system", "missing /home/w/.git", "missing /home/w/.none"}
+	assert.Equal(t, all, guarded(WorkspaceWrite(w)))
+	assert.ElementsMatch(t, append([]string{"/data/hooks"}, all...), guarded(WorkspaceWrite(w).With(nil, []string{top + "/data"})), "where it can be written")
+	_, err := WorkspaceWrite(w).With(nil, []string{top + "/data/hooks"}).resolve()
+	assert.ErrorContains(t, err, "/data/hooks would be writable by it")
+	p := WorkspaceWrite(w)
+	p.FS.Git = GitWritable
+	assert.Empty(t, guarded(p))
+
+	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(top, "none"))
+	assert.Equal(t, []string{"/home/w/system", "missing /home/w/.git"}, guarded(WorkspaceWrite(w)))
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -51,7 +52,7 @@ func mountsOf(p Policy, h host, at place) *mounts {
 		m.writable("ExtraRW", "FS.ExtraRW", b.Src, b.Dst)
 	}
 	for _, g := range p.guards {
-		if !pathWithin(p.FS.Workspace, g.root) {
+		if g.scanned || !pathWithin(p.FS.Workspace, g.root) {
 			m.guard(g)
 		}
 	}
@@ -223,7 +224,7 @@ func (m *mounts) workspace(p Policy) {
 		m.mount("the workspace; what is written is thrown away", shown{w, w, readable, field}, "--overlay-src", w, "--tmp-overlay", w)
 	}
 	for _, g := range p.guards {
-		if pathWithin(w, g.root) {
+		if !g.scanned && pathWithin(w, g.root) {
 			m.guard(g)
 		}
 	}
@@ -251,7 +252,7 @@ func (m *mounts) guard(g guard) {
 			if part.writable {
 				m.writable("cannot be renamed, for what it holds", "FS.Git", src, at)
 			} else {
-				m.readOnly("makes programs of the host run what it says", "FS.Protect", src, at)
+				m.readOnly(cmp.Or(g.why, whyProtected(src)), "FS.Protect", src, at)
 			}
 		}
 	}

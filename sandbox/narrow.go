@@ -28,8 +28,8 @@ import (
 //     MissingTripwire to MissingRefuse. FS.Quarantine of the parent is kept.
 //   - Masks of the parent are kept where the child would see what is there, and
 //     Protect of the parent where it is in the child's workspace.
-//   - FS.ScanMasks of the parent is kept besides the child's, for the parent's
-//     workspace. It hides neither the child's workspace nor what it shows.
+//   - FS.ScanMasks and FS.ScanProtect of the parent are kept besides the child's, for
+//     the parent's workspace. ScanMasks hides neither the child's workspace nor what it shows.
 //   - No file of the host is readable or writable that is not so for the parent,
 //     by FS.ExtraRO, ExtraRW, HomeDir, TmpDir, Workspace or Root. So HomeDir and
 //     TmpDir are the parent's, or what the parent can write.

@@ -111,6 +111,9 @@ func mutated(t *rapid.T, p Policy, files []string, oneIn int) Policy {
 	maybe(func() {
 		p.FS.ScanMasks = rapid.SliceOfN(rapid.SampledFrom([]string{".env", "c", "x*"}), 0, 2).Draw(t, "globs")
 	})
+	maybe(func() {
+		p.FS.ScanProtect = rapid.SliceOfN(rapid.SampledFrom([]string{".env", "c", "b", "none"}), 0, 2).Draw(t, "names")
+	})
 	maybe(func() { p.FS.TmpSize = int64(number(3)) })
 	maybe(func() { p.FS.ExtraRO = binds() })
 	maybe(func() { p.FS.ExtraRW = binds() })

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,9 +17,11 @@ func (p Policy) resolve() (Policy, error) {
 	if err != nil || p.unconfined != "" {
 		return p, err
 	}
-	if p.masks, err = p.scan(); err != nil {
+	found, err := p.scan()
+	if err != nil {
 		return Policy{}, err
 	}
+	p.masks, p.guards = found.masks, append(p.guards, found.guards...)
 	for _, path := range p.FS.Mask {
 		// Stat: a link that leads nowhere hides nothing.
 		if info, err := os.Stat(path); err == nil {
@@ -28,7 +31,7 @@ func (p Policy) resolve() (Policy, error) {
 	// What is in a directory comes after it.
 	slices.SortFunc(p.masks, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	p.masks = slices.Compact(p.masks)
-	if p, err = p.present(); err != nil {
+	if p, err = p.present(found.links); err != nil {
 		return Policy{}, err
 	}
 	return p, nil
@@ -41,12 +44,13 @@ func there(path string) bool {
 }
 
 // present keeps what is there of what the guards guard, and makes the tripwire
-// of the rest.
-func (p Policy) present() (Policy, error) {
+// of the rest. Links are symlinks with a protected name.
+func (p Policy) present(links []spot) (Policy, error) {
 	var guards []guard
 	var missing []spot
 	for _, g := range p.guards {
-		here := guard{root: g.root, links: g.links}
+		here := g
+		here.parts = nil
 		for _, one := range g.parts {
 			path := filepath.Join(g.root, one.rel)
 			switch {
@@ -63,14 +67,23 @@ func (p Policy) present() (Policy, error) {
 		}
 	}
 	p.guards = guards
+	for _, s := range append(p.scans[:len(p.scans):len(p.scans)], p.own()) {
+		for _, name := range s.names {
+			if !there(filepath.Join(s.root, name)) {
+				missing = append(missing, spot{s.root, name})
+			}
+		}
+	}
 	v := viewOf(p)
 	written := func(path string) bool {
 		reach, _ := v.reach(path)
 		return reach == writable
 	}
 	// What is in a protected directory is protected already.
-	missing = slices.DeleteFunc(missing, func(s spot) bool { return !written(s.path()) })
-	p.wire = tripwire{missing: slices.Compact(missing)}
+	unwritten := func(s spot) bool { return !written(s.path()) }
+	missing = slices.DeleteFunc(missing, unwritten)
+	slices.SortFunc(missing, func(a, b spot) int { return cmp.Or(strings.Compare(a.top, b.top), strings.Compare(a.rel, b.rel)) })
+	p.wire = tripwire{missing: slices.Compact(missing), named: slices.DeleteFunc(links, unwritten)}
 	for _, g := range p.guards {
 		if g.links && written(g.root) {
 			p.wire.gitDirs = append(p.wire.gitDirs, g.root)
@@ -154,7 +167,7 @@ func (p Policy) resolver() (resolver, error) {
 		return r, nil
 	}
 	for _, step := range []func() error{
-		r.modes, r.network, r.runAs, r.env, r.sizes, r.workspace, r.protect, r.shared, r.binds, r.apart, r.mask, r.globs, r.links,
+		r.modes, r.network, r.runAs, r.env, r.sizes, r.workspace, r.protect, r.shared, r.binds, r.apart, r.mask, r.names, r.globs, r.links,
 	} {
 		if err := step(); err != nil {
 			return resolver{}, err

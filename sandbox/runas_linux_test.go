@@ -33,8 +33,8 @@ func TestACommandRunsAsAnotherUser(t *testing.T) {
 	require.NoError(t, os.Chown(workspace, uid, gid))
 	policy.FS.ExtraRO = []sandbox.Bind{{Src: data, Dst: "/data"}}
 
-	const probe = "cat /data/roots 2>/dev/null && echo bites; (exec 3>>/proc/1/exe) 2>&1 | grep -q busy && echo bites; id -u; id -g; id -G"
-	assert.Equal(t, "secret\nbites\nbites\n0\n0\n0", once(t, workspace, policy, probe), "the control")
+	const probe = "cat /data/roots 2>/dev/null && echo bites; id -u; id -g; id -G"
+	assert.Equal(t, "secret\nbites\n0\n0\n0", once(t, workspace, policy, probe), "the control")
 
 	policy.RunAs = &sandbox.Credential{UID: uid, GID: gid}
 	policy.FS.Tmp, policy.FS.TmpDir = sandbox.SharedTmp, t.TempDir()

@@ -15,13 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bounds of a search for what is to be masked. A sandbox starts in some
-// milliseconds; with as many masks as this it is some hundred, since bwrap
+// The bounds of a search for what is to be masked or protected. A sandbox starts in some
+// milliseconds; with as many mounts as this it is some hundred, since bwrap
 // reads the list of mounts for each.
 const (
 	scanDepth   = 3
 	scanEntries = 100_000
 	scanMasks   = 500
+	scanGuards  = 200 // each is two mounts, as the directory that holds it is one
 )
 
 // notSecret ends the names of files that are there to be copied, or for others.
@@ -31,17 +32,18 @@ var notSecret = []string{".example", ".sample", ".template", ".dist", ".pub"}
 // since it may see more of a parent's workspace than its own.
 type scan struct {
 	root  string
-	globs []string
-	shown []string // by name, and so never hidden
+	globs []string // to be masked
+	names []string // to be protected
+	shown []string // by name, and so neither
 }
 
 func (s scan) equal(t scan) bool {
-	return s.root == t.root && slices.Equal(s.globs, t.globs) && slices.Equal(s.shown, t.shown)
+	return s.root == t.root && slices.Equal(s.globs, t.globs) && slices.Equal(s.names, t.names) && slices.Equal(s.shown, t.shown)
 }
 
 // own is the search that the policy itself asks for.
 func (p Policy) own() scan {
-	s := scan{root: p.FS.Workspace, globs: p.FS.ScanMasks}
+	s := scan{root: p.FS.Workspace, globs: p.FS.ScanMasks, names: p.FS.ScanProtect}
 	for _, src := range p.sources() {
 		s.shown = append(s.shown, src.path)
 	}
@@ -99,36 +101,47 @@ func (s scan) match(file, name string) bool {
 	})
 }
 
-// scan looks for what is to be masked.
-func (p Policy) scan() ([]entry, error) {
-	var found []entry
+// found is what searches have found.
+type found struct {
+	masks  []entry
+	guards []guard
+	links  []spot // symlinks with a protected name
+}
+
+// scan looks for what is to be masked and protected.
+func (p Policy) scan() (found, error) {
+	var all found
 	for _, s := range append(p.scans[:len(p.scans):len(p.scans)], p.own()) {
-		if len(s.globs) == 0 {
+		if len(s.globs) == 0 && len(s.names) == 0 {
 			continue
 		}
 		l := looker{scan: s, left: scanEntries}
 		if err := l.look(); err != nil {
-			return nil, err
+			return found{}, err
 		}
-		found = append(found, l.found...)
+		all.masks = append(all.masks, l.masks...)
+		all.guards = append(all.guards, l.guards...)
+		all.links = append(all.links, l.links...)
 	}
-	for _, e := range found {
+	for _, e := range all.masks {
 		for _, src := range append(p.sources(), named{"FS.Workspace", p.FS.Workspace}) {
 			// By a symlink with the name of a secret: names were looked at before.
 			if pathWithin(e.path, src.path) {
-				return nil, mountError("take the symlink away that leads there", "FS.ScanMasks: %s would be hidden with %s, which %s shows", e.path, src.path, src.field)
+				return found{}, mountError("take the symlink away that leads there", "FS.ScanMasks: %s would be hidden with %s, which %s shows", e.path, src.path, src.field)
 			}
 		}
 	}
-	return found, nil
+	// What is in a directory comes after it.
+	slices.SortFunc(all.guards, func(a, b guard) int { return strings.Compare(a.root, b.root) })
+	return all, nil
 }
 
 // A looker is a search under way. It follows no symlinks, also if somebody
 // makes them while it looks.
 type looker struct {
 	scan
-	found []entry
-	left  int
+	found
+	left int
 }
 
 func (l *looker) look() error {
@@ -136,22 +149,31 @@ func (l *looker) look() error {
 	if err != nil {
 		return l.failed(l.root, err)
 	}
-	return l.list(dir, l.root, 1)
+	return l.list(dir, l.root, 1, len(l.names) > 0)
 }
 
 func (l *looker) failed(path string, err error) error {
-	return mountError("make it readable, or name what is secret in FS.Mask and set FS.ScanMasks to an empty list",
-		"FS.ScanMasks: cannot look into %s: %v", path, err)
+	return mountError("make it readable, or name what is secret in FS.Mask and what is protected in FS.Protect, and set FS.ScanMasks and FS.ScanProtect to empty lists",
+		"%s: cannot look into %s: %v", l.field(), path, err)
 }
 
-// list looks at what is in a directory, which it closes.
-func (l *looker) list(dir *os.File, path string, depth int) error {
+// field is the one that the search is for.
+func (l *looker) field() string {
+	if len(l.globs) == 0 {
+		return "FS.ScanProtect"
+	}
+	return "FS.ScanMasks"
+}
+
+// list looks at what is in a directory, which it closes. Names are looked for if
+// protect is set, globs always.
+func (l *looker) list(dir *os.File, path string, depth int, protect bool) error {
 	defer dir.Close() // Read only.
 	const some = 512
 	for {
 		entries, err := dir.ReadDir(some)
 		for _, e := range entries {
-			if err := l.entry(dir, filepath.Join(path, e.Name()), e, depth); err != nil {
+			if err := l.entry(dir, filepath.Join(path, e.Name()), e, depth, protect); err != nil {
 				return err
 			}
 		}
@@ -164,21 +186,28 @@ func (l *looker) list(dir *os.File, path string, depth int) error {
 	}
 }
 
-func (l *looker) entry(dir *os.File, path string, e fs.DirEntry, depth int) error {
+func (l *looker) entry(dir *os.File, path string, e fs.DirEntry, depth int, protect bool) error {
 	if l.left--; l.left < 0 {
-		return mountError("name what is secret in FS.Mask, and set FS.ScanMasks to an empty list",
-			"FS.ScanMasks: there are more than %d files to look at in %s", scanEntries, l.root)
+		return mountError("name what is secret in FS.Mask and what is protected in FS.Protect, and set FS.ScanMasks and FS.ScanProtect to empty lists",
+			"%s: there are more than %d files to look at in %s", l.field(), scanEntries, l.root)
 	}
 	if l.match(path, e.Name()) {
 		return l.add(path, e)
 	}
-	if !e.IsDir() || depth == scanDepth {
+	if protect && slices.Contains(l.names, e.Name()) && !slices.Contains(l.shown, path) {
+		if err := l.protect(path, e); err != nil {
+			return err
+		}
+		protect = false // What is in it is read-only as well.
+	}
+	protect = protect && !slices.Contains(notProtected, e.Name())
+	if !e.IsDir() || depth == scanDepth || !protect && len(l.globs) == 0 {
 		return nil
 	}
 	fd, err := unix.Openat(int(dir.Fd()), e.Name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
 	case err == nil:
-		return l.list(os.NewFile(uintptr(fd), path), path, depth+1)
+		return l.list(os.NewFile(uintptr(fd), path), path, depth+1, protect)
 	case errors.Is(err, fs.ErrPermission):
 		var st unix.Stat_t
 		if unix.Fstatat(int(dir.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil && int(st.Uid) != os.Geteuid() {
@@ -194,22 +223,49 @@ func (l *looker) entry(dir *os.File, path string, e fs.DirEntry, depth int) erro
 // add takes a match. Of a symlink it takes what it leads to, if that is in
 // the same directory tree: the symlink itself tells nothing.
 func (l *looker) add(path string, e fs.DirEntry) error {
-	found := entry{path, e.IsDir()}
+	match := entry{path, e.IsDir()}
 	if e.Type()&fs.ModeSymlink != 0 {
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil || real == l.root || !pathWithin(l.root, real) || slices.Contains(l.shown, real) {
+		var ok bool
+		if match, ok = l.target(path); !ok {
 			return nil
 		}
-		info, err := os.Lstat(real)
-		if err != nil {
-			return nil
-		}
-		found = entry{real, info.IsDir()}
 	}
-	if l.found = append(l.found, found); len(l.found) > scanMasks {
-		slices.SortFunc(l.found, func(a, b entry) int { return cmp.Compare(a.path, b.path) })
+	if l.masks = append(l.masks, match); len(l.masks) > scanMasks {
+		slices.SortFunc(l.masks, func(a, b entry) int { return cmp.Compare(a.path, b.path) })
 		return mountError("hide the directories that hold them by FS.Mask, or set FS.ScanMasks",
-			"FS.ScanMasks: more than %d files match, such as %s", scanMasks, fmt.Sprintf("%q", l.found[0].path))
+			"FS.ScanMasks: more than %d files match, such as %s", scanMasks, fmt.Sprintf("%q", l.masks[0].path))
+	}
+	return nil
+}
+
+// target is what a symlink leads to, if that is in the same directory tree and not shown
+// by name.
+func (l *looker) target(path string) (entry, bool) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || real == l.root || !pathWithin(l.root, real) || slices.Contains(l.shown, real) {
+		return entry{}, false
+	}
+	info, err := os.Lstat(real)
+	return entry{real, err == nil && info.IsDir()}, err == nil
+}
+
+// protect takes a file or directory with a protected name. Nothing can be mounted on a
+// symlink: what it leads to is protected, and the tripwire sees if it leads elsewhere.
+func (l *looker) protect(path string, e fs.DirEntry) error {
+	real := path
+	if e.Type()&fs.ModeSymlink != 0 {
+		l.links = append(l.links, spot{l.root, strings.TrimPrefix(path, l.root+"/")})
+		match, ok := l.target(path)
+		if !ok {
+			return nil
+		}
+		real = match.path
+	}
+	g := whole(real)
+	g.why, g.scanned = whyProtected(path), true
+	if l.guards = append(l.guards, g); len(l.guards) > scanGuards {
+		return mountError("set FS.ScanProtect to fewer names, or work in a directory below",
+			"FS.ScanProtect: more than %d files have a protected name, such as %s", scanGuards, fmt.Sprintf("%q", path))
 	}
 	return nil
 }

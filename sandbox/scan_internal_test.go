@@ -103,7 +103,89 @@ func TestScanPassesOverADirectoryThatIsDeletedMeanwhile(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(filepath.Join(w, "gone")))
 	l := looker{scan: scan{root: w}, left: scanEntries}
-	assert.NoError(t, l.list(dir, filepath.Join(w, "gone"), 2))
+	assert.NoError(t, l.list(dir, filepath.Join(w, "gone"), 2, true))
+}
+
+// guardsOf are the paths that a policy has found by their names.
+func guardsOf(t *testing.T, p Policy) (paths []string) {
+	t.Helper()
+	r, err := p.resolve()
+	require.NoError(t, err)
+	for _, g := range r.guards {
+		if g.scanned {
+			paths = append(paths, strings.TrimPrefix(g.root, r.FS.Workspace+"/"))
+		}
+	}
+	return paths
+}
+
+func TestNamesAreProtectedToADepthOfThree(t *testing.T) {
+	top := tree(t, "home/w/.npmrc", "home/w/a/.npmrc", "home/w/a/b/.npmrc", "home/w/a/b/c/.npmrc", "home/w/.vscode/.npmrc", "home/w/a/.vscode/",
+		"home/w/node_modules/x/.npmrc", "home/w/a/vendor/.npmrc", "home/w/.git/.gitmodules", "home/w/rc", "home/w/asked/.npmrc")
+	w := filepath.Join(top, "home/w")
+	for link, to := range map[string]string{
+		"a/.bashrc": "../rc", "a/.zshrc": "/etc/zshrc", ".profile": "nothing", ".cursor": ".",
+	} {
+		require.NoError(t, os.Symlink(to, filepath.Join(w, link)))
+	}
+	p := WorkspaceWrite(w)
+	p.FS.ExtraRW = []Bind{{Src: filepath.Join(w, "asked/.npmrc")}}
+	assert.Equal(t, []string{".npmrc", ".vscode", "a/.npmrc", "a/.vscode", "a/b/.npmrc", "rc"}, guardsOf(t, p))
+	r, err := p.resolve()
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []spot{{w, ".cursor"}, {w, ".profile"}, {w, "a/.bashrc"}, {w, "a/.zshrc"}}, r.wire.named)
+	assert.Contains(t, r.wire.missing, spot{w, ".gdbinit"})
+	assert.NotContains(t, r.wire.missing, spot{w, ".npmrc"})
+
+	p.FS.ScanMasks = []string{}
+	assert.Len(t, guardsOf(t, p), 6, "one search does without the other")
+	p.FS.ScanProtect = []string{}
+	assert.Empty(t, guardsOf(t, p))
+	r, err = p.resolve()
+	require.NoError(t, err)
+	assert.NotNil(t, r.FS.ScanProtect, "it stays an empty list")
+	assert.NotContains(t, r.wire.missing, spot{w, ".gdbinit"})
+	for _, name := range []string{"", "..", "a/b", "\x00"} {
+		p.FS.ScanProtect = []string{name}
+		_, err = p.resolve()
+		assert.ErrorContains(t, err, "is not a name", name)
+	}
+}
+
+func TestProtectedNamesAreBounded(t *testing.T) {
+	w := filepath.Join(tree(t), "home/w")
+	for i := range scanGuards + 1 {
+		require.NoError(t, os.MkdirAll(filepath.Join(w, fmt.Sprint(i)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(w, fmt.Sprint(i), ".npmrc"), nil, 0o600))
+	}
+	_, err := WorkspaceWrite(w).resolve()
+	require.ErrorIs(t, err, ErrMount)
+	assert.ErrorContains(t, err, fmt.Sprintf("FS.ScanProtect: more than %d files have a protected name, such as", scanGuards))
+}
+
+func TestEveryProtectedNameHasItsReasonOnce(t *testing.T) {
+	known := make(map[string]bool)
+	for _, p := range protectedNames {
+		assert.NotEmpty(t, p.why, p.name)
+		assert.False(t, known[p.name], p.name)
+		known[p.name] = true
+	}
+}
+
+// A child that asks for no names, or for other ones, has its parent's as well.
+func TestNarrowKeepsTheParentsNames(t *testing.T) {
+	w := filepath.Join(tree(t, "home/w/.npmrc", "home/w/sub/.npmrc", "home/w/sub/in/conf"), "home/w")
+	q := WorkspaceWrite(w+"/sub").With(nil, []string{w + "/sub/.npmrc"})
+	q.FS.ScanProtect = []string{"conf"}
+	r, err := WorkspaceWrite(w).Narrow(q)
+	require.NoError(t, err)
+	r, err = r.resolve()
+	require.NoError(t, err)
+	v := mountsOf(r, host{}, place{}).view
+	for path, want := range map[string]reach{"/sub": writable, "/sub/.npmrc": readable, "/sub/in/conf": readable, "/.npmrc": hidden} {
+		got, _ := v.reach(w + path)
+		assert.Equal(t, want, got, path)
+	}
 }
 
 // What cannot be looked into now could be by the sandbox, which owns it.

@@ -44,6 +44,9 @@ func newWatcher(p Policy, report func(Violation)) *watcher {
 			w.known[link] = true
 		}
 	}
+	for _, link := range w.namedLinks() {
+		w.known[link] = true
+	}
 	if w.index.dir != "" {
 		w.links, _, _ = w.index.gitlinks() // They were read just now. If they cannot be, each one is one too many.
 	}
@@ -87,11 +90,10 @@ func (w *watcher) look() []Violation {
 // is the symlink.
 func (w *watcher) sightings() []sighting {
 	var list []sighting
-	for _, s := range w.missing {
-		if rel, ok := find(s); ok {
-			list = append(list, sighting{spot: spot{s.top, rel}})
-		}
+	for _, s := range findAll(w.missing) {
+		list = append(list, sighting{spot: s})
 	}
+	list = append(list, w.namedLinks()...)
 	for _, dir := range w.gitDirs {
 		list = append(list, symlinks(dir)...)
 	}
@@ -100,6 +102,16 @@ func (w *watcher) sightings() []sighting {
 	}
 	if w.index.dir != "" {
 		list = append(list, w.submodules()...)
+	}
+	return list
+}
+
+// namedLinks lists what is now where a symlink with a protected name was at the start. It
+// is another sighting if it leads elsewhere, or is no symlink.
+func (w *watcher) namedLinks() (list []sighting) {
+	for _, s := range findAll(w.named) {
+		target, _ := os.Readlink(s.path()) // Empty: it is none.
+		list = append(list, sighting{spot: s, target: target})
 	}
 	return list
 }
@@ -173,6 +185,31 @@ func find(s spot) (rel string, ok bool) {
 		return "", false
 	}
 	return rel, rel == s.rel || st.Mode&unix.S_IFMT == unix.S_IFLNK
+}
+
+// findAll looks for paths, as find does. Most are names in one directory, which is opened
+// once: it is done before each command.
+func findAll(spots []spot) (found []spot) {
+	open, top := -1, ""
+	defer func() { _ = unix.Close(open) }() // Nothing was done with it. -1 does no harm.
+	for _, s := range spots {
+		if strings.Contains(s.rel, "/") {
+			if rel, ok := find(s); ok {
+				found = append(found, spot{s.top, rel})
+			}
+			continue
+		}
+		if s.top != top {
+			_ = unix.Close(open) // As above.
+			open, _ = unix.Open(s.top, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+			top = s.top // If it is gone, open is -1, and nothing is found in it.
+		}
+		var st unix.Stat_t
+		if open >= 0 && unix.Fstatat(open, s.rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			found = append(found, s)
+		}
+	}
+	return found
 }
 
 // moveAway renames what is at a path, which it does not follow.

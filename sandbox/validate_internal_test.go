@@ -26,6 +26,8 @@ func tree(t *testing.T, names ...string) (top string) {
 		}
 	}
 	t.Setenv("HOME", filepath.Join(top, "home"))
+	t.Setenv("XDG_CONFIG_HOME", "")
+	t.Setenv("GIT_CONFIG_SYSTEM", filepath.Join(top, "none")) // Who runs the tests may have hooks.
 	return top
 }
 

@@ -44,6 +44,7 @@ func violated(found []Violation) error {
 // tripwire is what is looked for, since nothing could be mounted on it.
 type tripwire struct {
 	missing []spot     // paths that were not there
+	named   []spot     // symlinks with a protected name, which may not lead elsewhere
 	gitDirs []string   // directories of git's that can be written; see [symlinks]
 	bare    string     // the workspace, unless it was a repository by itself
 	index   repository // that of the workspace, if its index can be written
