@@ -122,3 +122,18 @@ func TestATransportThatFailsIsAClearErrorAndNeverRunsHere(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, list)
 }
+
+// By the records of jobs a job would say which processes are signalled.
+func TestAJobThatCouldWriteTheRecordsIsRefused(t *testing.T) {
+	testenv.NeedProc(t)
+	dir := testenv.TempDir(t)
+	where, err := sandbox.New(sandbox.WorkspaceWrite(dir))
+	require.NoError(t, err)
+	r := openIn(t, filepath.Join(dir, "state"), &jobs.Options{Dir: dir})
+	_, err = r.Start(testenv.Context(t), jobs.Spec{Command: "true", Transport: where})
+	require.ErrorIs(t, err, sandbox.ErrProtect)
+	assert.ErrorContains(t, err, "the state directory "+dir+"/state cannot be protected: FS.Workspace shows it")
+	list, err := r.List(jobs.Filter{All: true})
+	require.NoError(t, err)
+	assert.Empty(t, list)
+}

@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +36,7 @@ type Transport struct {
 var (
 	_ transport.Transport    = (*Transport)(nil)
 	_ transport.UserSwitcher = (*Transport)(nil)
+	_ transport.Keeper       = (*Transport)(nil)
 )
 
 // New returns a transport for the policy. It starts nothing, but refuses a
@@ -59,6 +62,31 @@ func (t *Transport) User() *transport.Credential {
 	}
 	who := t.policy.user()
 	return &who
+}
+
+// Keep implements [transport.Keeper]. The error is an [*Error], ErrProtect, for a
+// directory that the policy shows, or in which it shows something. Without a policy that
+// is nothing.
+func (t *Transport) Keep(dir string) error {
+	if t == nil || t.policy.unconfined != "" {
+		return nil
+	}
+	p, err := t.policy.absolute()
+	if err != nil {
+		return err
+	}
+	h, err := lookAtHost(p.user())
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	var links []string // By one that the sandbox can replace it is led elsewhere.
+	if err == nil {
+		links, err = linksOn(dir)
+	}
+	if err != nil {
+		return &Error{Code: ErrProtect, Detail: fmt.Sprintf("the state directory %s cannot be protected: %v", dir, err)}
+	}
+	return mountsOf(p, h, place{}).view.keeps(append(links, dir, realPath(dir))...)
 }
 
 // StartTimeout bounds the start of a sandbox. It takes some milliseconds.

@@ -86,6 +86,33 @@ func (v view) keepsPrivate(sessionDir string) error {
 	return nil
 }
 
+// keeps refuses a state directory of which the sandbox sees anything: by the records of
+// jobs it would say which processes are signalled, and terminals can be typed into by a
+// socket that is there. Paths are the directory, with the symlinks on the way to it, and
+// where they lead; it is the last of them.
+func (v view) keeps(paths ...string) error {
+	dir := paths[len(paths)-1]
+	no := func(field, format string, args ...any) error {
+		return &Error{
+			Code: ErrProtect, Detail: fmt.Sprintf("the state directory %s cannot be protected: %s shows ", dir, field) + fmt.Sprintf(format, args...),
+			Hint: "set StateDir to a directory that the sandbox does not show",
+		}
+	}
+	for _, path := range paths {
+		if reach, field := v.reach(path); reach > hidden && path == dir {
+			return no(field, "it")
+		} else if reach > hidden {
+			return no(field, "%s, by which it is named", path)
+		}
+	}
+	for _, m := range v {
+		if m.reach > hidden && pathWithin(dir, m.src) {
+			return no(m.field, "%s, which is in it", m.src)
+		}
+	}
+	return nil
+}
+
 // edges are the paths of the host below which reach may change.
 func (v view) edges() []string {
 	var edges []string

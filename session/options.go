@@ -30,8 +30,8 @@ type Options struct {
 
 	// StateDir is where jobs and terminals are kept, in the directories "jobs" and
 	// "terminals", where other programs of the user can look at them, and attach to the
-	// terminals. One program at a time can have it. Empty means a directory that goes with
-	// the registry, and that others do not find.
+	// terminals. One program at a time can have it, and no policy may show it. Empty means
+	// a directory that goes with the registry, and that others do not find.
 	StateDir string
 
 	// Jobs and Terminals are limits of theirs; nil is fine. What the Shell says about

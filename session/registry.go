@@ -50,8 +50,8 @@ type Registry struct {
 }
 
 // New returns a registry without sessions. It starts nothing, and makes no files. A nil
-// opts is fine. The error is that of [sandbox.New]: a policy that cannot be right is found
-// here.
+// opts is fine. The error is that of [sandbox.New] or [sandbox.Transport.Keep]: a policy that
+// cannot be right, or that shows the StateDir, is found here.
 func New(opts *Options) (*Registry, error) {
 	o := opts.withDefaults()
 	if o.StateDir != "" {
@@ -61,7 +61,11 @@ func New(opts *Options) (*Registry, error) {
 		}
 	}
 	if o.Policy != nil {
-		if _, err := sandbox.New(*o.Policy); err != nil {
+		where, err := sandbox.New(*o.Policy)
+		if err == nil && o.StateDir != "" {
+			err = where.Keep(o.StateDir)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +80,7 @@ var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // Open returns the session of that name, and makes it if there is none. It starts
 // nothing: the session's first use does. A Spec is for a session that is made; a nil one
 // is fine. It waits for one of that name that is being closed; ctx bounds that. Errors are
-// ErrName, ErrTooMany, ErrClosed, and those of [sandbox.New].
+// ErrName, ErrTooMany, ErrClosed, and those of [sandbox.New] and [sandbox.Transport.Keep].
 func (r *Registry) Open(ctx context.Context, name string, spec *Spec) (*Session, error) {
 	for {
 		s, err := r.find(name, spec)

@@ -83,3 +83,22 @@ func TestAPolicyThatCannotBeRightIsRefusedAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrBadWorkspace)
 	assert.Empty(t, r.List())
 }
+
+// By the records of jobs and terminals who can write them says what is signalled.
+func TestAPolicyThatShowsTheStateDirectoryIsRefused(t *testing.T) {
+	top := testenv.TempDir(t)
+	workspace, beside := filepath.Join(top, "workspace"), filepath.Join(top, "beside")
+	for _, dir := range []string{workspace, beside} {
+		require.NoError(t, os.Mkdir(dir, 0o755))
+	}
+	policy := sandbox.WorkspaceWrite(workspace)
+	_, err := session.New(&session.Options{Policy: &policy, StateDir: filepath.Join(workspace, "state")})
+	require.ErrorIs(t, err, sandbox.ErrProtect)
+
+	r := registry(t, &session.Options{Policy: &policy, StateDir: filepath.Join(beside, "state"), Shell: &shell.Options{RuntimeDir: testenv.TempDir(t)}})
+	wider := policy.With(nil, []string{beside})
+	_, err = r.Open(testenv.Context(t), "s", &session.Spec{Policy: &wider})
+	require.ErrorIs(t, err, sandbox.ErrProtect, "also a session's own")
+	_, err = r.Open(testenv.Context(t), "s", nil)
+	require.NoError(t, err)
+}

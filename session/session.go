@@ -60,6 +60,9 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 	s.opts.Dir = cmp.Or(spec.Dir, s.opts.Dir)
 	if s.policy != nil {
 		where, err := s.sandboxed(*s.policy)
+		if err == nil && r.opts.StateDir != "" { // Else it is in the runtime directory, of which a sandbox sees nothing.
+			err = where.Keep(r.opts.StateDir)
+		}
 		if err != nil {
 			return nil, err
 		}

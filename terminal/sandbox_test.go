@@ -209,3 +209,15 @@ func TestATerminalInASandboxAsAnotherUser(t *testing.T) {
 	require.NoError(t, term.Close())
 	assert.Empty(t, testenv.Marked(r.Mark()))
 }
+
+// By the records of terminals a program would say which processes are signalled, and by
+// their socket it would type into others.
+func TestAProgramThatCouldReachTheRecordsIsRefused(t *testing.T) {
+	dir := testenv.TempDir(t)
+	where, err := sandbox.New(sandbox.ReadOnly(dir))
+	require.NoError(t, err)
+	r := openIn(t, filepath.Join(dir, "state"), &terminal.Options{Transport: where, Dir: dir})
+	_, err = r.Start(testenv.Context(t), terminal.Spec{Argv: []string{"true"}})
+	require.ErrorIs(t, err, sandbox.ErrProtect)
+	assert.ErrorContains(t, err, "the state directory "+dir+"/state cannot be protected: FS.Workspace shows it")
+}

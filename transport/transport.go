@@ -125,6 +125,23 @@ func UserOf(t Transport) *Credential {
 	return nil
 }
 
+// Keeper is a Transport that keeps processes from files of this program's. A transport
+// around it must pass Keep on.
+type Keeper interface {
+	// Keep returns an error if a process could see or write something in the directory,
+	// or make it: it need not be there.
+	Keep(dir string) error
+}
+
+// Keep asks the Transport, if it is a Keeper, about a directory whose files this program
+// trusts, such as the records of jobs.
+func Keep(t Transport, dir string) error {
+	if k, ok := t.(Keeper); ok {
+		return k.Keep(dir)
+	}
+	return nil
+}
+
 // WritePatience is how long [Conn.Write] waits for a process to read. It is no
 // matter of speed: a pipe takes 64 KiB that nobody reads (pipe(7)).
 const WritePatience = 2 * time.Second

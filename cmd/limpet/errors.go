@@ -49,7 +49,7 @@ func signalName(sig syscall.Signal) string {
 var flagNames = strings.NewReplacer(
 	"Options.Bash", "--bash",
 	"Options.StartTimeout", "--start-timeout",
-	"set RuntimeDir", "set --runtime-dir",
+	"set RuntimeDir", "set --runtime-dir", "set StateDir", "set --state",
 	"raise the output limit", "raise --output-limit",
 	"pass binary data through Stdin or a file", "keep binary data in a file",
 	"ask for Unconfined explicitly", "leave --sandbox out",
@@ -70,7 +70,7 @@ var flagNames = strings.NewReplacer(
 	// There are no flags for these.
 	"FS.Git", "the library's FS.Git", "FS.Protect", "the library's FS.Protect",
 	"Proc.NestedWeak", "the library's Proc.NestedWeak",
-	"FS.Mask", "the library's FS.Mask", "FS.ScanMasks", "the library's FS.ScanMasks",
+	"FS.Mask", "the library's FS.Mask", "FS.ScanMasks", "the library's FS.ScanMasks", "FS.ScanProtect", "the library's FS.ScanProtect",
 )
 
 // explain returns what to tell the user about err; nothing if it says no more
@@ -85,7 +85,7 @@ func explain(err error) string {
 // agentNames are flagNames for who cannot set flags, but tell those who can.
 var agentNames = strings.NewReplacer(
 	"Options.Bash", "--bash of limpet mcp",
-	"Options.StartTimeout", "--start-timeout", "set RuntimeDir", "set --runtime-dir of limpet mcp",
+	"Options.StartTimeout", "--start-timeout", "set RuntimeDir", "set --runtime-dir of limpet mcp", "set StateDir", "set --state of limpet mcp",
 	"Net.Allow", "--allow of limpet mcp",
 	"FS.ExtraRO", "--ro of limpet mcp", "FS.ExtraRW", "--rw of limpet mcp", "show it by ExtraRO, or by Root: All", "show it by --ro of limpet mcp",
 	"ask that one, or look at the jobs with Options.ReadOnly", "give this limpet mcp another --state",
