@@ -150,7 +150,10 @@ func (in runIn) request(last *lastLine) command.Request {
 
 // ran makes an answer of what came of a command. An error means that nothing ran.
 func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
-	out := runOut{Session: in.Session, Status: "exited", Dir: res.Dir, ElapsedSeconds: rounded(res.Elapsed), Hint: res.Denied}
+	out := runOut{Session: in.Session, Status: "exited", Dir: res.Dir, ElapsedSeconds: rounded(res.Elapsed)}
+	if res.Denied != "" {
+		out.Hint = s.opts.Explain(errors.New(res.Denied))
+	}
 	background, handed := errors.AsType[*session.BackgroundError](err)
 	stopped, interrupted := errors.AsType[*shell.InterruptError](err)
 	_, died := errors.AsType[*shell.DeadError](err)

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,8 +126,35 @@ func TestOnlyHarmlessVariablesAreInside(t *testing.T) {
 		Env: []string{"PATH=/bin", "LANG=de", "LC_ALL=C", "GOFLAGS=-v", "AWS_SECRET=x", "SSH_AUTH_SOCK=/s", "DBUS_X=y"},
 		Own: []string{"HISTFILE=", "LIMPET_SESSION=1", "TOKEN=for this command"},
 	})
-	assert.Equal(t, []string{
+	assert.Equal(t, append(p.Net.impatient(), []string{
 		"PATH=/bin", "LC_ALL=C", "GOFLAGS=-v", "TMPDIR=/tmp", "LANG=C", "HISTFILE=", "LIMPET_SESSION=1", "TOKEN=for this command",
-	}, got)
+	}...), got)
 	assert.Equal(t, []string{"--setenv", "HISTFILE", "", "--setenv", "TOKEN", "a=b"}, setenv([]string{"HISTFILE=", "TOKEN=a=b"}))
+}
+
+// Without a network programs do not try again, unless somebody says that they shall.
+func TestProgramsDoNotTryAgainWithoutANetwork(t *testing.T) {
+	tries := func(p Policy, set ...string) (list []string) {
+		for _, entry := range environ(p, userHost, transport.Spec{Own: set}) {
+			name, _, _ := strings.Cut(entry, "=")
+			if slices.ContainsFunc(retries, func(r retry) bool { return strings.EqualFold(r.name, name) }) {
+				list = append(list, entry)
+			}
+		}
+		return list
+	}
+	assert.Equal(t, []string{
+		"npm_config_fetch_retries=0", "pnpm_config_fetch_retries=0", "PIP_RETRIES=1", "UV_HTTP_RETRIES=0", "YARN_HTTP_RETRY=0", "CARGO_NET_RETRY=0", "BUNDLE_RETRY=0",
+	}, tries(WorkspaceWrite("/w")))
+	assert.Equal(t, []string{"PIP_RETRIES=1", "UV_HTTP_RETRIES=1", "YARN_HTTP_RETRY=1", "CARGO_NET_RETRY=1", "BUNDLE_RETRY=1"}, tries(AllowDomains("/w", "example.com")))
+	assert.Empty(t, tries(HostNetwork("/w")))
+
+	p := AllowDomains("/w", "example.com")
+	p.Env = Env{Pass: []string{"UV_HTTP_RETRIES"}, Set: map[string]string{"PIP_RETRIES": "3", "CARGO_NET_RETRY": "4", "YARN_HTTP_RETRY": "5"}}
+	assert.ElementsMatch(t, []string{"PIP_RETRIES=3", "CARGO_NET_RETRY=4", "YARN_HTTP_RETRY=5", "BUNDLE_RETRY=6", "UV_HTTP_RETRIES=1"}, tries(p, "BUNDLE_RETRY=6"))
+	assert.Contains(t, tries(WorkspaceWrite("/w"), "NPM_CONFIG_FETCH_RETRIES=2"), "NPM_CONFIG_FETCH_RETRIES=2")
+	assert.NotContains(t, tries(WorkspaceWrite("/w"), "NPM_CONFIG_FETCH_RETRIES=2"), "npm_config_fetch_retries=0")
+	for _, r := range retries {
+		assert.NotEmpty(t, r.why, r.name)
+	}
 }

@@ -23,10 +23,19 @@ var denials = []struct {
 		}
 		return "Unix sockets are blocked in the sandbox"
 	}},
-	{"Network is unreachable", noNetwork},
+	// Of curl and cargo, pip, wget, npm, go.
+	{"tunnel failed, response 403", refusedHost},
+	{"Tunnel connection failed: 403", refusedHost},
+	{"Proxy tunneling failed: Forbidden", refusedHost},
+	{"npm error code E403", refusedHost},
+	{": Forbidden", refusedHost},
+	{"Bad response: 403", refusedHost}, // Yarn.
+	{"etwork is unreachable", noNetwork}, // Go does not begin it with a capital.
 	{"Could not resolve host", noNetwork},
 	{"Temporary failure in name resolution", noNetwork},
 	{"Name or service not known", noNetwork},
+	{"getaddrinfo E", noNetwork}, // Node: EAI_AGAIN, ENOTFOUND.
+	{"(from versions: none)", noNetwork},
 	{"Bad system call", badCall},
 }
 
@@ -40,11 +49,18 @@ func pinned(p Policy) string {
 func noNetwork(p Policy) string {
 	switch p.Net.Mode {
 	case NoNet:
-		return "there is no network in the sandbox"
+		return "there is no network in the sandbox: ask for one that may reach the host, by Net.Allow=HOST"
 	case DomainsNet:
 		return "the sandbox has no network but a proxy, which programs find in http_proxy and https_proxy"
 	}
 	return ""
+}
+
+func refusedHost(p Policy) string {
+	if p.Net.Mode != DomainsNet {
+		return ""
+	}
+	return "the sandbox may not reach the host: ask for one that may, by Net.Allow=HOST"
 }
 
 func badCall(Policy) string { return "it made a system call that the sandbox does not know" }

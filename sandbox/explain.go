@@ -44,12 +44,15 @@ func Explain(p Policy, dir string) ([]string, error) {
 	if limits := limitsText(r.Limits); limits != "" {
 		add(item{"it waits until its limits are set: " + limits, []string{"--block-fd", "FD"}})
 	}
-	for i, entry := range environ(r, h, transport.Spec{}) {
-		why := ""
-		if i == 0 {
-			why = "of the environment, besides what Env passes on"
+	reason := "of the environment, besides what Env passes on"
+	for _, entry := range environ(r, h, transport.Spec{}) {
+		name, _, _ := strings.Cut(entry, "=")
+		if i := slices.IndexFunc(retries, func(r retry) bool { return r.name == name }); i >= 0 && slices.Contains(r.Net.impatient(), entry) {
+			add(item{retries[i].why, setenv([]string{entry})})
+			continue
 		}
-		add(item{why, setenv([]string{entry})})
+		add(item{reason, setenv([]string{entry})})
+		reason = "" // It is that of what follows, too.
 	}
 	for _, i := range plan(r, h, place{dir: dir, sessionDir: "/SESSION"}) {
 		add(i)

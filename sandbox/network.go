@@ -22,7 +22,42 @@ var proxied = []string{
 	"http_proxy=http://" + proxyAddress, "https_proxy=http://" + proxyAddress,
 	"HTTP_PROXY=http://" + proxyAddress, "HTTPS_PROXY=http://" + proxyAddress,
 	"no_proxy=localhost,127.0.0.1,::1", "NO_PROXY=localhost,127.0.0.1,::1",
+	"YARN_HTTP_PROXY=http://" + proxyAddress, "YARN_HTTPS_PROXY=http://" + proxyAddress, // Yarn looks at no others, from version 2 on.
 	"GIT_SSH_COMMAND=ssh -o ProxyCommand='" + helperPath + " " + helperConnect + " %h %p'",
+}
+
+// retry is a variable that says how often a program tries again what did not work. Without
+// a network nothing will, and a host that the proxy refuses it refuses for good: the
+// program shall say so at once. What is on the sandbox's own loopback works all the same,
+// which it would not if programs were told to be offline.
+type retry struct {
+	name    string
+	noNet   string
+	proxied string // empty: not set. Hosts that are allowed may fail for once.
+	why     string
+}
+
+var retries = []retry{
+	{"npm_config_fetch_retries", "0", "", "npm and pnpm wait 10 s and then 60 s; for them a refusal by the proxy is final"},
+	{"pnpm_config_fetch_retries", "0", "", "pnpm from 11 on, as above"},
+	{"PIP_RETRIES", "1", "1", "pip tries 5 times, for 8 s; with none it does not say why it failed"},
+	{"UV_HTTP_RETRIES", "0", "1", "uv tries 3 times, and waits longer each time"},
+	{"YARN_HTTP_RETRY", "0", "1", "yarn from 2 on tries 3 times, for 7 s"},
+	{"CARGO_NET_RETRY", "0", "1", "cargo tries 3 times, for some seconds"},
+	{"BUNDLE_RETRY", "0", "1", "bundler tries 3 times"},
+}
+
+// impatient are the variables of retries for a policy.
+func (n Net) impatient() (env []string) {
+	for _, r := range retries {
+		switch {
+		case n.Mode == NoNet:
+			env = append(env, r.name+"="+r.noNet)
+		case n.Mode == DomainsNet && r.proxied != "":
+			env = append(env, r.name+"="+r.proxied)
+		}
+	}
+	return env
 }
 
 func (n Net) rules() egress.Rules {

@@ -153,7 +153,15 @@ func environ(p Policy, h host, spec transport.Spec) []string {
 	for _, name := range slices.Sorted(maps.Keys(p.Env.Set)) {
 		env = append(env, name+"="+p.Env.Set[name])
 	}
-	return append(env, spec.Own...)
+	env = append(env, spec.Own...)
+	// What somebody has set stays, in capitals or not: npm takes both.
+	return append(slices.DeleteFunc(p.Net.impatient(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(env, func(set string) bool {
+			set, _, _ = strings.Cut(set, "=")
+			return strings.EqualFold(set, name)
+		})
+	}), env...)
 }
 
 // setenv are the arguments for bwrap by which the process has the environment. They

@@ -57,7 +57,7 @@ var flagNames = strings.NewReplacer(
 	"use WorkspaceWrite on", "use --sandbox workspace-write on",
 	"show it by ExtraRO, or by Root: All", "show it by --ro",
 	"create it, or make it Optional", "create it",
-	"Net.Allow", "--allow", "Net.Private", "the library's Net.Private",
+	"by Net.Allow=HOST", "by --allow HOST", "Net.Allow", "--allow", "Net.Private", "the library's Net.Private",
 	"leave RunAs out", "leave --run-as out",
 	"FS.ExtraRO", "--ro", "FS.ExtraRW", "--rw", "FS.Workspace", "--workspace",
 	"ask that one, or look at the jobs with Options.ReadOnly",
@@ -86,7 +86,7 @@ func explain(err error) string {
 var agentNames = strings.NewReplacer(
 	"Options.Bash", "--bash of limpet mcp",
 	"Options.StartTimeout", "--start-timeout", "set RuntimeDir", "set --runtime-dir of limpet mcp", "set StateDir", "set --state of limpet mcp",
-	"Net.Allow", "--allow of limpet mcp",
+	"by Net.Allow=HOST", "by --allow HOST of limpet mcp", "Net.Allow", "--allow of limpet mcp",
 	"FS.ExtraRO", "--ro of limpet mcp", "FS.ExtraRW", "--rw of limpet mcp", "show it by ExtraRO, or by Root: All", "show it by --ro of limpet mcp",
 	"ask that one, or look at the jobs with Options.ReadOnly", "give this limpet mcp another --state",
 	"stop some, or raise Options.MaxRunning", "stop some",

@@ -51,7 +51,7 @@ func printJSON(w io.Writer, script string, res command.Result, err error) error 
 		Script: script, ExitCode: res.ExitCode,
 		Stdout: res.Stdout.String(), Stderr: res.Stderr.String(),
 		StdoutOmitted: res.Stdout.Omitted(), StderrOmitted: res.Stderr.Omitted(),
-		Dir: res.Dir, Denied: res.Denied, ElapsedMS: milliseconds(res.Elapsed),
+		Dir: res.Dir, Denied: flagNames.Replace(res.Denied), ElapsedMS: milliseconds(res.Elapsed),
 		Receipt: receiptJSON{
 			Pipeline: res.Receipt.Pipeline, Signal: int(res.Receipt.Signal),
 			UserMS: milliseconds(res.Receipt.User), SystemMS: milliseconds(res.Receipt.System),

@@ -203,7 +203,7 @@ func (r *runner) tell(script string, res command.Result, err error, last bool) e
 	case err != nil:
 		r.console.notef("%s", explain(err))
 	case res.Denied != "":
-		r.console.notef("perhaps because %s", res.Denied)
+		r.console.notef("perhaps because %s", flagNames.Replace(res.Denied))
 	}
 	if res.Restart != nil && !r.flags.json && (err != nil || !last) {
 		// After the last script nobody misses the old bash.

@@ -165,7 +165,7 @@ func (f *sandboxFlags) confine(cmd *cobra.Command, opts *shell.Options, pass []s
 		opts.Logger.Warn("limpet: programs outside would run what it says: look at it first", "what", v.String())
 	}
 	where.Denied = told(func(host string, port uint16, why string) {
-		opts.Logger.Warn("limpet: the sandbox asked for a host that is not allowed", "host", host, "port", port, "why", why)
+		opts.Logger.Warn("limpet: the sandbox asked for a host that is not allowed", "host", host, "port", port, "why", flagNames.Replace(why))
 	})
 	if opts.Dir == "" {
 		opts.Dir = f.workspace
