@@ -29,7 +29,7 @@ var denials = []struct {
 	{"Proxy tunneling failed: Forbidden", refusedHost},
 	{"npm error code E403", refusedHost},
 	{": Forbidden", refusedHost},
-	{"Bad response: 403", refusedHost}, // Yarn.
+	{"Bad response: 403", refusedHost},   // Yarn.
 	{"etwork is unreachable", noNetwork}, // Go does not begin it with a capital.
 	{"Could not resolve host", noNetwork},
 	{"Temporary failure in name resolution", noNetwork},
