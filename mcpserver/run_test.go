@@ -401,8 +401,17 @@ func TestAClientThatReadsNothingIsGivenUp(t *testing.T) {
 		_, err := toServer.WriteString(line + "\n")
 		require.NoError(t, err)
 	}
+	served := make(chan error, 1)
+	go func() { served <- server.ServeStdio(testenv.Context(t), in, out) }()
+	// The client leaves when the answer is on its way: a call that still runs a second after
+	// that is cancelled, and what a busy machine has printed by then fits into the pipe.
+	answers := bufio.NewReaderSize(fromServer, 1<<10)
+	_, err = answers.ReadString('\n')
+	require.NoError(t, err)
+	_, err = answers.Peek(1)
+	require.NoError(t, err)
 	require.NoError(t, toServer.Close())
-	require.ErrorContains(t, server.ServeStdio(testenv.Context(t), in, out), "does not read its answers")
+	require.ErrorContains(t, <-served, "does not read its answers")
 	require.NoError(t, server.Close())
 	require.NoError(t, sessions.Close())
 	require.NoError(t, fromServer.Close()) // Now what hangs ends.
