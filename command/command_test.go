@@ -119,6 +119,8 @@ func TestRestartSaysWhatWasRestoredAndWhatWasLost(t *testing.T) {
 	}{
 		{"nil", none, "no restart"},
 		{"reason alone", &command.Restart{Reason: "why"}, "why"},
+		{"nothing lost", &command.Restart{Reason: "why", Restored: []string{"a", "b"}}, "why"},
+		{"nothing restored", &command.Restart{Reason: "why", Lost: []string{"c"}}, "why; lost: c"},
 		{"both", &command.Restart{Reason: "why", Restored: []string{"a", "b"}, Lost: []string{"c"}}, "why; restored: a, b; lost: c"},
 		{"failed", &command.Restart{Reason: "why", Restored: []string{"a"}, Err: errors.New("no bash")},
 			"why; starting a new bash failed: no bash"},

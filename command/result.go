@@ -114,6 +114,7 @@ type Restart struct {
 	Err error
 }
 
+// String is the reason, and, if anything was lost, what was restored and what was not.
 func (r *Restart) String() string {
 	if r == nil {
 		return "no restart"
@@ -122,11 +123,11 @@ func (r *Restart) String() string {
 	if r.Err != nil {
 		return text + "; starting a new bash failed: " + r.Err.Error()
 	}
+	if len(r.Lost) == 0 {
+		return text // As everything is as it was, there is nothing to tell of it.
+	}
 	if len(r.Restored) > 0 {
 		text += "; restored: " + strings.Join(r.Restored, ", ")
 	}
-	if len(r.Lost) > 0 {
-		text += "; lost: " + strings.Join(r.Lost, ", ")
-	}
-	return text
+	return text + "; lost: " + strings.Join(r.Lost, ", ")
 }
