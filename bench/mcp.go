@@ -75,7 +75,7 @@ func (s *mcpSide) name() string {
 }
 
 func (s *mcpSide) open(b *bench, dir string) error {
-	cmd := exec.Command(s.program, "mcp", "--dir", dir, "--runtime-dir", b.files)
+	cmd := exec.Command(s.program, "mcp", "--structured", "--dir", dir, "--runtime-dir", b.files)
 	cmd.Env = b.env
 	var transport mcp.Transport = &mcp.CommandTransport{Command: cmd}
 	if s.http {

@@ -8,14 +8,15 @@
 //	...
 //	err = server.ServeStdio(ctx, os.Stdin, os.Stdout)
 //
-// What a tool returns is meant for a model: bounded, without escape sequences, and with
-// words on what was left out and how to get it. Exit codes, timeouts and stops are
-// results. Only arguments that cannot be meant are errors of the protocol; what else goes
-// wrong is a result that says so, with the remedy (specification 2026-07-28, "Error
-// Handling" of tools).
+// What a tool returns is text for a model: bounded, without escape sequences, and with
+// words on what was left out and how to get it. Options.Structured adds fields for
+// programs. Exit codes, timeouts and stops are results. What goes wrong is a result that
+// says so, with the remedy; arguments that cannot be meant are one, too (specification
+// 2026-07-28, "Error Handling" of tools).
 //
-// The way of a call, which is that of the files here: tool.go checks the arguments by
-// schema.go and calls the tool; run.go is the one that runs commands, with run_check.go before it,
+// The way of a call, which is that of the files here: tool.go has the arguments checked by
+// arguments.go, with the other names of aliases.go and the schemas of schema.go, and calls
+// the tool; run.go is the one that runs commands, with run_check.go before it,
 // progress.go while it takes, show.go for what it printed and run_text.go for how that reads; output.go
 // reads more of it. jobs*.go and
 // terminals*.go are the tools of those, resources.go lets clients follow them. stdio.go and

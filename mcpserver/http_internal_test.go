@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -74,7 +75,7 @@ func TestASilentCallSaysThatItLives(t *testing.T) {
 // Then it is too late for another status.
 func TestAnErrorAfterALongTimeIsAnEvent(t *testing.T) {
 	let := make(chan struct{})
-	to := quiet(t, func() error { <-let; return badArgument("bad") })
+	to := quiet(t, func() error { <-let; return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "bad"} })
 	res := post(t, to, "tools/call", "quiet", `,"name":"quiet"`)
 	assert.Equal(t, http.StatusOK, res.StatusCode)
 	close(let)

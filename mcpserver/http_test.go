@@ -40,7 +40,7 @@ func serveHTTP(t *testing.T) *served {
 	t.Helper()
 	sessions, err := session.New(nil)
 	require.NoError(t, err)
-	server, err := mcpserver.New(sessions, &mcpserver.Options{Progress: time.Millisecond})
+	server, err := mcpserver.New(sessions, &mcpserver.Options{Structured: true, Progress: time.Millisecond})
 	require.NoError(t, err)
 	listening := httptest.NewServer(server.Handler(secret))
 	t.Cleanup(func() {

@@ -83,6 +83,7 @@ func (j *jobOut) String() string {
 		add("%s", j.Why)
 	}
 	if j.PID != 0 {
+		add("pid %d", j.PID)
 		add("for %v s, quiet for %v s", j.ElapsedSeconds, j.QuietSeconds)
 	} else {
 		add("after %v s", j.ElapsedSeconds)
@@ -104,39 +105,47 @@ func (j *jobOut) String() string {
 func (s *Server) addJobs() {
 	add(s, tool[jobListIn, jobListOut]{
 		name: "job_list", title: "List jobs", effect: looks, call: listJobs,
+		example: `{"state": "running"}`,
 		description: "List background jobs, the oldest first: what they run, whether they still do, how they ended. It is cheap, and returns no output. " +
 			"Jobs are started by run_command with background: true. One that has ended can be looked at for a while.",
 	})
 	add(s, tool[jobPollIn, jobPollOut]{
 		name: "job_poll", title: "See what a job has printed since", effect: looks, call: pollJob,
+		example: `{"job": "job-make-4a7c"}`,
 		description: "Say how a job is, and return what it has printed since the last job_poll of it. It returns at once: to wait for something, job_wait is better than to poll again and again. " +
 			"All callers share what counts as the last; with since, an offset of yours counts, and nothing is remembered. It is cheap. stdout and stderr are one.",
 	})
 	add(s, tool[jobLogIn, jobLogOut]{
-		name: "job_log", title: "Read a job's log", effect: looks, call: logOfJob,
+		name: "job_log", title: "Read a job's log", effect: looks, check: (*Server).checkJobLog, call: logOfJob,
+		example: `{"job": "job-make-4a7c", "tail_lines": 20}`,
 		description: "Read any part of what a job has printed: the last lines (the default), the first ones, lines by number, bytes by offset, or the lines that match a pattern. " +
 			"It does not change what job_poll returns next. Of a long log the end is kept, of 200 KiB at least; offsets and line numbers count from the beginning all the same. It is cheap, but returns 16 KiB unless you ask for less.",
 	})
 	add(s, tool[jobWaitIn, jobWaitOut]{
-		name: "job_wait", title: "Wait for a job", effect: looks, call: waitForJob,
+		name: "job_wait", title: "Wait for a job", effect: looks, check: (*Server).checkJobWait, call: waitForJob,
+		example: `{"jobs": ["job-make-4a7c"], "timeout_seconds": 60}`,
 		description: fmt.Sprintf("Wait until a job has ended, or, if that comes first, until it prints a line that matches, falls silent, or a port is open. "+
 			"Use it after starting a server (pattern or port) and for builds and tests (their end). It takes as long as that takes, at most timeout_seconds (%v if you do not say; up to %v), which is no error: the job runs on, and you can wait again.",
 			defaultJobWait, s.opts.MaxTimeout),
 	})
 	add(s, tool[jobIn, jobKillOut]{
 		name: "job_kill", title: "End a job", effect: destroys, call: killJob,
+		example:     `{"job": "job-make-4a7c"}`,
 		description: "End a job with all processes that it has started: first by an interrupt, at last by SIGKILL. It returns when that is done, which takes some seconds at most. What the job has printed can still be read.",
 	})
 	add(s, tool[jobWriteIn, jobWriteOut]{
 		name: "job_write", title: "Write to a job", effect: runs, call: writeToJob,
+		example:     `{"job": "job-make-4a7c", "text": "yes\n"}`,
 		description: "Write text to a job's standard input, as it is. The job must have been started with keep_stdin_open: true. It returns when the text is taken, not when the job has answered: job_wait with a pattern or silence_seconds sees that.",
 	})
 	add(s, tool[jobWriteIn, jobDoneOut]{
 		name: "job_submit", title: "Write a line to a job", effect: runs, call: submitToJob,
+		example:     `{"job": "job-make-4a7c", "text": "yes"}`,
 		description: "Write a line to a job's standard input: the text, and a newline. Else it is job_write. For programs that want a terminal, use terminal_create and terminal_send_keys instead.",
 	})
 	add(s, tool[jobIn, jobDoneOut]{
 		name: "job_close", title: "End a job's input", effect: destroys, call: closeJob,
+		example:     `{"job": "job-make-4a7c"}`,
 		description: "Let a job read end-of-file on its standard input, behind what was written: filters and interpreters end by that. Nothing can be written to it afterwards. It does not wait for the job.",
 	})
 }

@@ -29,7 +29,7 @@ func TestHowAJobEndedInAnAnswer(t *testing.T) {
 		{
 			jobs.Job{ID: "job-a", Command: "a\nb", Dir: "/d", Session: "s", State: jobs.Running, PID: 7, Elapsed: 1500 * time.Millisecond, Quiet: time.Second, Output: jobs.Output{End: 12}},
 			jobOut{Job: "job-a", Command: "a\nb", Dir: "/d", Session: "s", State: "running", PID: 7, ElapsedSeconds: 1.5, QuietSeconds: 1, OutputBytes: 12},
-			"job-a: running, for 1.5 s, quiet for 1 s, 12 bytes of output, session s, in /d: a …",
+			"job-a: running, pid 7, for 1.5 s, quiet for 1 s, 12 bytes of output, session s, in /d: a …",
 		},
 		{
 			jobs.Job{ID: "job-a", Command: "a", State: jobs.Exited, Dir: "/", Elapsed: 3 * time.Hour, Exit: &jobs.Exit{Code: 2, Stopped: jobs.ByTimeout}},

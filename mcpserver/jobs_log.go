@@ -45,20 +45,15 @@ type jobLogOut struct {
 // defaultLines is how many lines job_log returns.
 const defaultLines = 100
 
-// check fills in what was left out, and refuses what cannot be meant.
-func (in *jobLogIn) check(limit int) error {
+// checkJobLog fills in what was left out, and says what cannot be meant.
+func (s *Server) checkJobLog(in *jobLogIn) (wrong problems) {
+	limit := s.opts.AnswerLimit
 	byLine, byOffset := in.Line > 0 || in.Lines > 0, in.Offset != nil || in.Bytes > 0
-	switch {
-	case count(in.TailLines > 0, in.HeadLines > 0, byLine, byOffset, in.Pattern != "") > 1:
-		return badArgument(`only one of "tail_lines", "head_lines", "line" with "lines", "offset" with "bytes", and "pattern" can be used`)
-	case in.Pattern == "" && (in.MaxMatches > 0 || in.FromOffset > 0):
-		return badArgument(`"max_matches" and "from_offset" go with "pattern"`)
-	}
-	if in.Pattern != "" {
-		if err := matchable("pattern", in.Pattern); err != nil {
-			return err
-		}
-	}
+	wrong.when(count(in.TailLines > 0, in.HeadLines > 0, byLine, byOffset, in.Pattern != "") > 1, "tail_lines head_lines line lines offset bytes pattern",
+		`only one of "tail_lines", "head_lines", "line" with "lines", "offset" with "bytes", and "pattern" can be used`)
+	wrong.when(in.Pattern == "" && (in.MaxMatches > 0 || in.FromOffset > 0), "max_matches from_offset pattern",
+		`"max_matches" and "from_offset" go with "pattern"`)
+	wrong.matchable("pattern", in.Pattern)
 	fill := func(field *int, value int) {
 		if *field == 0 {
 			*field = value
@@ -74,14 +69,11 @@ func (in *jobLogIn) check(limit int) error {
 	case in.HeadLines == 0:
 		fill(&in.TailLines, defaultLines)
 	}
-	return nil
+	return wrong
 }
 
 func logOfJob(ctx context.Context, c *call, in jobLogIn) (jobLogOut, error) {
 	none := func(err error) (jobLogOut, error) { return jobLogOut{}, err }
-	if err := in.check(c.server.opts.AnswerLimit); err != nil {
-		return none(err)
-	}
 	r, err := c.server.sessions.Jobs()
 	if err != nil {
 		return none(err)
@@ -200,7 +192,7 @@ func (o jobLogOut) text() string {
 		fmt.Fprintf(&text, "[%d bytes of these lines are left out: job_log with offset %d, or max_output_bytes]\n", o.Omitted, o.Offset-o.Omitted)
 	}
 	for _, m := range o.Matches {
-		fmt.Fprintf(&text, "%d: %s\n", m.Line, m.Text)
+		text.WriteString(m.String() + "\n")
 	}
 	text.WriteString(body(o.Text))
 	where := fmt.Sprintf("bytes %d to %d of %d, from line %d on", o.Offset, o.NextOffset, o.Job.OutputBytes, o.Line)

@@ -53,7 +53,7 @@ func TestJobPollReturnsWhatIsNewOnce(t *testing.T) {
 	assert.Equal(t, "two\n", out["output"], "nothing is remembered of a poll with since")
 	assert.EqualValues(t, 4, out["offset"])
 	_, text := h.call("job_poll", object{"job": id})
-	assert.Contains(t, text, "[nothing new]")
+	assert.Contains(t, text, "[nothing new behind byte 8]")
 }
 
 func TestPiecesOfAJobsOutputCutNoEscapeSequence(t *testing.T) {
@@ -186,7 +186,7 @@ func TestAJobsLogIsSearched(t *testing.T) {
 	}
 	assert.Equal(t, []string{"100", "200", "300", "400"}, found)
 	assert.Equal(t, true, out["more"])
-	assert.Contains(t, text, "400: 400")
+	assert.Contains(t, text, "line 400, offset 1488: 400")
 	assert.Contains(t, text, fmt.Sprintf("4 lines found; more: from_offset %d", num(out, "next_offset")))
 	out, _ = h.call("job_log", object{"job": id, "pattern": "^[0-9]00$", "from_offset": num(out, "next_offset")})
 	assert.Equal(t, object{"line": 500.0, "offset": 1888.0, "text": "500"}, out["matches"].([]any)[0])

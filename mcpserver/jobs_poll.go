@@ -106,7 +106,7 @@ func (o jobPollOut) text() string {
 	if o.Dropped > 0 {
 		text = fmt.Sprintf("[%d bytes before this came too fast, and are not kept]\n", o.Dropped)
 	}
-	lines := []string{"nothing new"}
+	lines := []string{fmt.Sprintf("nothing new behind byte %d", o.NextOffset)}
 	if o.NextOffset > o.Offset {
 		lines[0] = fmt.Sprintf("bytes %d to %d", o.Offset, o.NextOffset)
 	}

@@ -255,7 +255,7 @@ func TestArgumentsOfJobToolsThatCannotBeMeant(t *testing.T) {
 		{"job_wait", `"port" is 0, and must be 1 or more`, object{"port": 0}},
 		{"job_wait", `"port" is 65536, and must be 65535 or less`, object{"port": 65536}},
 		{"job_wait", `"port" must be an integer`, object{"port": "http"}},
-		{"job_wait", `"jobs" must be an array`, object{"jobs": id}},
+		{"job_wait", `"jobs" must be an array`, object{"jobs": 5}},
 		{"job_wait", `only one of "jobs" and "session"`, object{"jobs": []string{id}, "session": "default"}},
 		{"job_write", `"text" is missing`, object{"job": id}},
 		{"job_submit", `"text" is missing`, object{"job": id}},

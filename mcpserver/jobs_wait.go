@@ -43,9 +43,6 @@ const (
 
 func waitForJob(ctx context.Context, c *call, in jobWaitIn) (jobWaitOut, error) {
 	none := func(err error) (jobWaitOut, error) { return jobWaitOut{}, err }
-	if err := c.server.checkJobWait(&in); err != nil {
-		return none(err)
-	}
 	r, err := c.server.sessions.Jobs()
 	if err != nil {
 		return none(err)
@@ -78,22 +75,18 @@ func waitForJob(ctx context.Context, c *call, in jobWaitIn) (jobWaitOut, error) 
 	return out, nil
 }
 
-// checkJobWait fills in what was left out, and refuses what cannot be meant.
-func (s *Server) checkJobWait(in *jobWaitIn) error {
+// checkJobWait fills in what was left out, and says what cannot be meant.
+func (s *Server) checkJobWait(in *jobWaitIn) (wrong problems) {
 	if in.TimeoutSeconds == 0 {
 		in.TimeoutSeconds = min(defaultJobWait, s.opts.MaxTimeout).Seconds()
 	}
-	switch most := s.opts.MaxTimeout; {
-	case in.TimeoutSeconds > most.Seconds():
-		return badArgument(`"timeout_seconds" is %v, and can be %v at most: the job runs on, and you can wait again`, in.TimeoutSeconds, most.Seconds())
-	case len(in.Jobs) > 0 && in.Session != "":
-		return badArgument(`only one of "jobs" and "session" can be used`)
-	case in.Pattern == "" && in.FromOffset > 0:
-		return badArgument(`"from_offset" goes with "pattern"`)
-	case in.Pattern != "":
-		return matchable("pattern", in.Pattern)
-	}
-	return nil
+	most := s.opts.MaxTimeout.Seconds()
+	wrong.when(in.TimeoutSeconds > most, "timeout_seconds",
+		`"timeout_seconds" is %v, and can be %v at most: the job runs on, and you can wait again`, in.TimeoutSeconds, most)
+	wrong.when(len(in.Jobs) > 0 && in.Session != "", "jobs session", `only one of "jobs" and "session" can be used`)
+	wrong.when(in.Pattern == "" && in.FromOffset > 0, "from_offset pattern", `"from_offset" goes with "pattern"`)
+	wrong.matchable("pattern", in.Pattern)
+	return wrong
 }
 
 // waitedFor are the ids of the jobs that are meant.
@@ -174,7 +167,7 @@ func jobTail(r *jobs.Registry, job jobs.Job) []byte {
 func (o jobWaitOut) text() string {
 	why := fmt.Sprintf("%s after %v s", o.Reason, o.ElapsedSeconds)
 	if m := o.Match; m != nil {
-		why += fmt.Sprintf(": line %d: %s", m.Line, m.Text)
+		why += ": " + m.String()
 	}
 	if o.Reason == string(jobs.WaitTimeout) {
 		why += ": it can be waited for again"

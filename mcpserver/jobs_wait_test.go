@@ -25,7 +25,7 @@ func TestJobWaitFindsALineThatIsThereAlready(t *testing.T) {
 	assert.Equal(t, object{"line": 2.0, "offset": 2.0, "text": "listening on 8080"}, out["match"])
 	assert.Equal(t, "a\nlistening on 8080\n", out["output"])
 	assert.Equal(t, "running", out["job"].(object)["state"])
-	assert.Contains(t, text, ": line 2: listening on 8080]")
+	assert.Contains(t, text, ": line 2, offset 2: listening on 8080]")
 }
 
 func TestJobWaitFromAnOffsetWaitsForWhatComes(t *testing.T) {

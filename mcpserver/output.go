@@ -50,43 +50,51 @@ type match struct {
 	Text   string `json:"text"`
 }
 
+// String is the line with where it is, for other calls.
+func (m match) String() string {
+	if m.Line == 0 {
+		return fmt.Sprintf("offset %d: %s", m.Offset, m.Text)
+	}
+	return fmt.Sprintf("line %d, offset %d: %s", m.Line, m.Offset, m.Text)
+}
+
 // defaultMatches is how many lines are found unless the call says otherwise.
 const defaultMatches = 50
 
-// check fills in what was left out, and refuses what cannot be meant.
-func (in *readIn) check(limit int) error {
-	switch {
-	case count(in.Offset != nil || in.Bytes > 0, in.TailLines > 0, in.Pattern != "") > 1:
-		return badArgument(`only one of "offset" with "bytes", "tail_lines" and "pattern" can be used; with "pattern", "from_offset" is where to begin`)
-	case in.Pattern == "" && (in.MaxMatches > 0 || in.FromOffset > 0):
-		return badArgument(`"max_matches" and "from_offset" go with "pattern"`)
-	case in.Pattern == "" && in.TailLines == 0 && in.MaxOutput > 0:
-		return badArgument(`"max_output_bytes" goes with "tail_lines" or "pattern"; else "bytes" says how much to read`)
-	}
-	if in.Pattern != "" {
-		if err := matchable("pattern", in.Pattern); err != nil {
-			return err
-		}
-	}
+// checkRead fills in what was left out, and says what cannot be meant.
+func (s *Server) checkRead(in *readIn) (wrong problems) {
+	wrong.when(count(in.Offset != nil || in.Bytes > 0, in.TailLines > 0, in.Pattern != "") > 1, "offset bytes tail_lines pattern",
+		`only one of "offset" with "bytes", "tail_lines" and "pattern" can be used; with "pattern", "from_offset" is where to begin`)
+	wrong.when(in.Pattern == "" && (in.MaxMatches > 0 || in.FromOffset > 0), "max_matches from_offset pattern",
+		`"max_matches" and "from_offset" go with "pattern"`)
+	wrong.when(in.Pattern == "" && in.TailLines == 0 && in.MaxOutput > 0, "max_output_bytes tail_lines pattern",
+		`"max_output_bytes" goes with "tail_lines" or "pattern"; else "bytes" says how much to read`)
+	wrong.matchable("pattern", in.Pattern)
+	limit := s.opts.AnswerLimit
 	in.Stream = cmp.Or(in.Stream, "stdout")
 	in.Bytes = cmp.Or(in.Bytes, limit)
 	in.MaxMatches = cmp.Or(in.MaxMatches, defaultMatches)
 	in.MaxOutput = cmp.Or(in.MaxOutput, limit)
-	return nil
+	return wrong
 }
 
 // readOutput reads more of an earlier output.
 func readOutput(_ context.Context, c *call, in readIn) (readOut, error) {
 	none := func(err error) (readOut, error) { return readOut{}, err }
-	if err := in.check(c.server.opts.AnswerLimit); err != nil {
-		return none(err)
-	}
 	result, err := c.server.results.get(in.ResultID)
 	if err != nil {
+		if r, missing := c.server.sessions.Jobs(); missing == nil {
+			if _, missing := r.Get(in.ResultID); missing == nil {
+				err = fmt.Errorf("%s is a job, and no result: job_poll has what it has printed since, and job_log any part of it", in.ResultID)
+			}
+		}
 		return none(err)
 	}
 	o := result.stdout
 	if in.Stream == "stderr" {
+		if result.merged {
+			return none(fmt.Errorf("stderr of result %s is in its stream stdout, in the order in which it was written; run_command keeps it apart with merge_stderr: false", in.ResultID))
+		}
 		o = result.stderr
 	}
 	out, err := readOf(o, in)
@@ -264,7 +272,7 @@ func (o readOut) text() string {
 		fmt.Fprintf(&text, "[%d bytes of these lines are left out: read_output with offset %d, or max_output_bytes]\n", o.cut, o.Offset-o.cut)
 	}
 	for _, m := range o.Matches {
-		fmt.Fprintf(&text, "offset %d: %s\n", m.Offset, m.Text)
+		text.WriteString(m.String() + "\n")
 	}
 	text.WriteString(body(o.Text))
 	where := fmt.Sprintf("bytes %d to %d of %d of %s", o.Offset, o.NextOffset, o.TotalBytes, o.Stream)

@@ -20,14 +20,17 @@ type results struct {
 }
 
 // kept is the output of a command.
-type kept struct{ stdout, stderr command.Output }
+type kept struct {
+	stdout, stderr command.Output
+	merged         bool // stderr is in stdout
+}
 
 // mostResults bounds them. What they hold in memory is bounded by the shells' OutputLimit;
 // the rest is in files that shells keep fewer of.
 const mostResults = 64
 
 // add keeps the output of a command, and gives it a name.
-func (r *results) add(res command.Result) string {
+func (r *results) add(res command.Result, merged bool) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.kept == nil {
@@ -36,7 +39,7 @@ func (r *results) add(res command.Result) string {
 	}
 	r.last++
 	id := fmt.Sprintf("r%d-%s", r.last, r.name)
-	r.kept[id] = &kept{res.Stdout, res.Stderr}
+	r.kept[id] = &kept{res.Stdout, res.Stderr, merged}
 	r.ids = append(r.ids, id)
 	if len(r.ids) > mostResults {
 		delete(r.kept, r.ids[0])

@@ -21,20 +21,21 @@ type runIn struct {
 	IdleTimeout    float64  `json:"idle_timeout_seconds,omitempty" jsonschema:"Stop it when it has printed nothing for so many seconds. Default: none." min:"0.001"`
 	Stdin          *string  `json:"stdin,omitempty" jsonschema:"Text that it reads on standard input, which is empty otherwise. It then runs in a bash of its own: what it changes (cd, variables) is not kept."`
 	Dir            string   `json:"dir,omitempty" jsonschema:"Run it in this directory, for this command alone; relative to the session's. To stay there, use cd."`
-	MergeStderr    bool     `json:"merge_stderr,omitempty" jsonschema:"Send stderr to stdout, in the order in which it was written."`
+	MergeStderr    *bool    `json:"merge_stderr,omitempty" jsonschema:"Whether stderr is in stdout, in the order in which it was written. The default is in the description."`
 	MaxOutput      int      `json:"max_output_bytes,omitempty" jsonschema:"How much output to return; of more, the beginning and the end. Default: see the description." min:"256" max:"262144"`
 	Raw            bool     `json:"raw,omitempty" jsonschema:"Keep escape sequences and carriage returns."`
 	Background     bool     `json:"background,omitempty" jsonschema:"Start it as a background job and return as soon as it runs: for servers, watchers and long builds. It has the directory and the exported variables that the session has when the command that runs there has ended, but not its functions, and changes nothing there. See job_poll, job_wait."`
 	OnTimeout      string   `json:"on_timeout,omitempty" jsonschema:"What a timeout does: stop the command, or move it to the background, where it runs on as a job. The default is in the description." enum:"stop,background"`
 	Watch          []string `json:"watch,omitempty" jsonschema:"With background: regular expressions (RE2); a line that matches is told with the next answer of the session."`
 	KeepStdinOpen  bool     `json:"keep_stdin_open,omitempty" jsonschema:"With background: let job_write, job_submit and job_close reach its standard input."`
+	Restart        bool     `json:"restart,omitempty" jsonschema:"Stop what runs in the session, and bring it back to the state after its start, before the command, if there is one." hidden:"true"`
 }
 
 // runOut is what run_command returns.
 type runOut struct {
 	ResultID  string `json:"result_id,omitempty" jsonschema:"For read_output."`
 	Session   string `json:"session"`
-	Status    string `json:"status" jsonschema:"exited; stopped (see stopped_by); background (see job); died: its bash was killed, and it is not known how the command ended." enum:"exited,stopped,background,died"`
+	Status    string `json:"status" jsonschema:"exited; stopped (see stopped_by); background (see job); died: its bash was killed, and it is not known how the command ended; restarted: no command was given." enum:"exited,stopped,background,died,restarted"`
 	ExitCode  *int   `json:"exit_code,omitempty" jsonschema:"As bash has it: 128+n for signal n; 124 after a timeout, 130 when it was interrupted."`
 	Signal    string `json:"signal,omitempty"`
 	StoppedBy string `json:"stopped_by,omitempty" enum:"timeout,idle_timeout,cancelled,interrupted,closed"`
@@ -54,7 +55,18 @@ type runOut struct {
 	Restart        *restartOut `json:"restart,omitempty" jsonschema:"The session's bash ended, and was replaced."`
 	Hint           string      `json:"hint,omitempty"`
 	Notices        []string    `json:"notices,omitempty" jsonschema:"What else has happened in the session: jobs that ended, for one."`
+
+	moved bool // Dir is news
 }
+
+// How a command can have ended: runOut.Status.
+const (
+	statusExited     = "exited"
+	statusStopped    = "stopped"
+	statusBackground = "background"
+	statusDied       = "died"
+	statusRestarted  = "restarted"
+)
 
 type process struct {
 	PID     int    `json:"pid"`
@@ -65,23 +77,28 @@ type restartOut struct {
 	Reason   string   `json:"reason"`
 	Restored []string `json:"restored,omitempty"`
 	Lost     []string `json:"lost,omitempty"`
+
+	text string // the same, for a model
 }
 
 func (s *Server) addShell() {
 	add(s, tool[runIn, runOut]{
-		name: "run_command", title: "Run a command", effect: runs, call: runCommand,
+		name: "run_command", title: "Run a command", effect: runs, check: (*Server).checkRun, call: runCommand,
+		example: `{"command": "make -j4", "timeout_seconds": 600}`,
 		description: fmt.Sprintf("Run a bash command in a session and wait for it. The session keeps its directory, variables, functions and options from call to call. "+
 			"It costs some milliseconds beside the command itself. Standard input is empty, and there is no terminal: use the terminal tools for what wants one. "+
 			"%s unless timeout_seconds and on_timeout say otherwise (at most %v); for longer, background. A stopped command returns what it printed, and the session goes on. "+
-			"Output is plain text, of which %d bytes are returned unless max_output_bytes says otherwise, and cut in the middle when it is longer: read_output has the rest.", s.atTimeout(), s.opts.MaxTimeout, s.opts.AnswerLimit),
+			"Output is plain text, %s, of which %d bytes are returned unless max_output_bytes says otherwise, and cut in the middle when it is longer: read_output has the rest.", s.atTimeout(), s.opts.MaxTimeout, s.ofStderr(), s.opts.AnswerLimit),
 	})
 	add(s, tool[readIn, readOut]{
-		name: "read_output", title: "Read more of a command's output", effect: looks, call: readOutput,
+		name: "read_output", title: "Read more of a command's output", effect: looks, check: (*Server).checkRead, call: readOutput,
+		example: `{"result_id": "r7-x3kq", "offset": 8192}`,
 		description: fmt.Sprintf("Read more of what an earlier run_command printed, by its result_id: a range of bytes, the last lines, or the lines that match a pattern. "+
 			"It is cheap, and runs nothing. It returns %d bytes at most unless you ask otherwise. The last %d results of all sessions are kept, of a long output its beginning and end.", s.opts.AnswerLimit, mostResults),
 	})
 	add(s, tool[interruptIn, interruptOut]{
 		name: "interrupt", title: "Interrupt a session", effect: destroys, call: interruptSession,
+		example: `{"session": "default"}`,
 		description: "Stop the command that runs in a session now, as Ctrl-C does; its run_command returns what there was. The session and its state stay. " +
 			"Background jobs and terminals are not touched.",
 	})
@@ -95,21 +112,32 @@ func (s *Server) atTimeout() string {
 	return fmt.Sprintf("It is stopped after %v", s.opts.Timeout)
 }
 
+// ofStderr says where stderr is.
+func (s *Server) ofStderr() string {
+	if s.opts.Structured {
+		return "with stderr apart unless merge_stderr says otherwise"
+	}
+	return "with stderr where it was written unless merge_stderr says otherwise"
+}
+
 const defaultSession = "default"
 
 // runCommand runs a command, or starts it in the background.
 func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	none := func(err error) (runOut, error) { return runOut{}, err }
-	if err := c.server.checkRun(&in); err != nil {
-		return none(err)
-	}
 	sess, err := c.server.sessions.Open(ctx, in.Session, nil)
 	if err != nil {
 		return none(refused(err))
 	}
+	if in.Restart {
+		if out, err := c.restarted(ctx, sess, in); err != nil || in.Command == "" {
+			return out, err
+		}
+	}
 	if in.Background {
 		return startBackground(ctx, c, sess, in)
 	}
+	before := sess.Dir()
 	last := &lastLine{}
 	stop := c.progress(ctx, func() string {
 		if before := sess.Info().Running; before != in.Command {
@@ -122,7 +150,7 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	out, err := c.server.ran(in, res, err)
 	if err != nil {
 		if res.Restart != nil {
-			sess.Notify("the session's bash ended, and was replaced: " + restartOf(res.Restart).String())
+			sess.Notify("the session's bash ended, and was replaced: " + res.Restart.String())
 		}
 		return none(err)
 	}
@@ -133,13 +161,29 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 		sess.Notify(fmt.Sprintf("a call was cancelled (%s): its command %s, and result %s has what it printed", brief(in.Command), out.end(), out.ResultID))
 		return out, nil
 	}
+	out.moved = c.server.places.moved(c.server.sessions, in.Session, before, out.Dir)
 	out.Notices = c.server.notices(sess)
+	return out, nil
+}
+
+// restarted has a session begin anew, as the tool bash of other servers does. Its jobs and
+// terminals stay.
+func (c *call) restarted(ctx context.Context, sess *session.Session, in runIn) (runOut, error) {
+	_, err := sess.Interrupt()
+	if err == nil {
+		err = sess.Reset(ctx)
+	}
+	if err != nil {
+		return runOut{}, refused(err)
+	}
+	out := runOut{Session: in.Session, Status: statusRestarted, Dir: sess.Dir(), moved: true}
+	c.server.places.moved(c.server.sessions, in.Session, "", out.Dir)
 	return out, nil
 }
 
 func (in runIn) request(last *lastLine) command.Request {
 	req := command.Request{
-		Script: in.Command, Dir: in.Dir, MergeStderr: in.MergeStderr, Timeout: seconds(in.TimeoutSeconds), IdleTimeout: seconds(in.IdleTimeout),
+		Script: in.Command, Dir: in.Dir, MergeStderr: *in.MergeStderr, Timeout: seconds(in.TimeoutSeconds), IdleTimeout: seconds(in.IdleTimeout),
 		HandOver: in.OnTimeout == onTimeoutBackground, Stdout: last, Stderr: last,
 	}
 	if in.Stdin != nil {
@@ -150,7 +194,7 @@ func (in runIn) request(last *lastLine) command.Request {
 
 // ran makes an answer of what came of a command. An error means that nothing ran.
 func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
-	out := runOut{Session: in.Session, Status: "exited", Dir: res.Dir, ElapsedSeconds: rounded(res.Elapsed)}
+	out := runOut{Session: in.Session, Status: statusExited, Dir: res.Dir, ElapsedSeconds: rounded(res.Elapsed)}
 	if res.Denied != "" {
 		out.Hint = s.opts.Explain(errors.New(res.Denied))
 	}
@@ -159,10 +203,10 @@ func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
 	_, died := errors.AsType[*shell.DeadError](err)
 	switch {
 	case handed:
-		out.Status, out.Job = "background", jobOf(background.Job)
+		out.Status, out.Job = statusBackground, jobOf(background.Job)
 		out.Hint = "it runs on as a job: see job_poll, job_wait and job_kill; the session goes on in another bash, with the state that it had before this command"
 	case interrupted && !res.Started.IsZero():
-		out.Status, out.StoppedBy = "stopped", stoppedBy(stopped)
+		out.Status, out.StoppedBy = statusStopped, stoppedBy(stopped)
 		if out.StoppedBy != "closed" { // Then nothing of the session is left.
 			out.Hint = stopped.Outcome.String()
 		}
@@ -170,7 +214,7 @@ func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
 			out.Hint = strings.ReplaceAll(s.opts.Explain(err), "\n", "; ")
 		}
 	case died:
-		out.Status, out.Hint = "died", s.opts.Explain(err)
+		out.Status, out.Hint = statusDied, s.opts.Explain(err)
 	case err != nil && res.Elapsed == 0:
 		return out, refused(err)
 	case err != nil:
@@ -188,13 +232,13 @@ func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
 	if res.Restart != nil {
 		out.Restart = restartOf(res.Restart)
 	}
-	out.ResultID = s.results.add(res)
+	out.ResultID = s.results.add(res, *in.MergeStderr)
 	s.showStreams(&out, in, res)
 	return out, nil
 }
 
 func restartOf(r *command.Restart) *restartOut {
-	out := &restartOut{r.Reason, r.Restored, r.Lost}
+	out := &restartOut{r.Reason, r.Restored, r.Lost, r.String()}
 	if r.Err != nil {
 		out.Lost = append(slices.Clone(out.Lost), "bash itself: "+r.Err.Error())
 	}

@@ -21,7 +21,7 @@ func startBackground(ctx context.Context, c *call, sess *session.Session, in run
 		return none(refused(err))
 	}
 	c.server.followed.changed()
-	out := runOut{Session: in.Session, Status: "background", Dir: job.Dir, Job: jobOf(job), Notices: c.server.notices(sess)}
+	out := runOut{Session: in.Session, Status: statusBackground, Dir: job.Dir, Job: jobOf(job), Notices: c.server.notices(sess)}
 	if in.Stdin != nil {
 		if err := c.server.feed(job.ID, *in.Stdin, !in.KeepStdinOpen); err != nil {
 			out.Hint = "its standard input: " + c.server.opts.Explain(err)

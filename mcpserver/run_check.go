@@ -1,51 +1,58 @@
 package mcpserver
 
 import (
+	"cmp"
 	"regexp"
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
 )
 
-// checkRun fills in what was left out, and refuses what cannot be meant.
-func (s *Server) checkRun(in *runIn) error {
+// checkRun fills in what was left out, and says what cannot be meant.
+func (s *Server) checkRun(in *runIn) (wrong problems) {
 	in.Session = sessionOr(in.Session)
-	if in.Background && (in.MaxOutput != 0 || in.Raw) {
-		return badArgument(`"max_output_bytes" and "raw" mean nothing with background: job_poll and job_log have their own`)
+	if in.Background {
+		wrong = in.checkBackground()
+	} else {
+		wrong.when(len(in.Watch) > 0, "background watch", `"watch" goes with background: true`)
+		wrong.when(in.KeepStdinOpen, "background keep_stdin_open", `"keep_stdin_open" goes with background: true`)
+		s.fillRun(in)
+		wrong.when(in.TimeoutSeconds > s.opts.MaxTimeout.Seconds(), "timeout_seconds",
+			`"timeout_seconds" is %v, and can be %v at most: for longer, use background: true`, in.TimeoutSeconds, s.opts.MaxTimeout.Seconds())
+		wrong.when(in.Stdin != nil && in.OnTimeout == onTimeoutBackground, "stdin on_timeout",
+			`a command with "stdin" cannot be moved to the background: start it with background: true and keep_stdin_open, or leave on_timeout out`)
 	}
-	if in.MaxOutput == 0 {
-		in.MaxOutput = s.opts.AnswerLimit
+	wrong.when(in.TimeoutSeconds > maxSeconds, "timeout_seconds", `"timeout_seconds" is %v, and can be %v at most`, in.TimeoutSeconds, int(maxSeconds))
+	wrong.when(in.IdleTimeout > maxSeconds, "idle_timeout_seconds", `"idle_timeout_seconds" is %v, and can be %v at most`, in.IdleTimeout, int(maxSeconds))
+	for _, pattern := range in.Watch {
+		wrong.matchable("watch", pattern)
 	}
-	if in.TimeoutSeconds == 0 && !in.Background {
-		in.TimeoutSeconds = s.opts.Timeout.Seconds()
+	if err := (command.Request{Script: in.Command}).Validate(); err != nil && !(in.Restart && in.Command == "") {
+		wrong.add("command", `"command": %v`, err)
 	}
-	if in.OnTimeout == "" && !in.Background && in.Stdin == nil {
+	return wrong
+}
+
+// checkBackground says what cannot be meant of a job.
+func (in *runIn) checkBackground() (wrong problems) {
+	wrong.when(in.MaxOutput != 0 || in.Raw, "background max_output_bytes raw",
+		`"max_output_bytes" and "raw" mean nothing with background: job_poll and job_log have their own`)
+	wrong.when(in.IdleTimeout != 0 || in.OnTimeout != "" || in.MergeStderr != nil && !*in.MergeStderr, "background idle_timeout_seconds on_timeout merge_stderr",
+		`"idle_timeout_seconds", "on_timeout" and merge_stderr: false mean nothing with background: a job's streams are one, and job_wait waits for silence`)
+	return wrong
+}
+
+// fillRun fills in what was left out of a command that is waited for.
+func (s *Server) fillRun(in *runIn) {
+	in.MaxOutput = cmp.Or(in.MaxOutput, s.opts.AnswerLimit)
+	in.TimeoutSeconds = cmp.Or(in.TimeoutSeconds, s.opts.Timeout.Seconds())
+	in.IdleTimeout = cmp.Or(in.IdleTimeout, s.opts.IdleTimeout.Seconds())
+	if in.OnTimeout == "" && in.Stdin == nil {
 		in.OnTimeout = s.opts.OnTimeout
 	}
-	if in.IdleTimeout == 0 && !in.Background {
-		in.IdleTimeout = s.opts.IdleTimeout.Seconds()
+	if in.MergeStderr == nil {
+		in.MergeStderr = new(!s.opts.Structured)
 	}
-	switch most := s.opts.MaxTimeout; {
-	case in.TimeoutSeconds > most.Seconds() && !in.Background:
-		return badArgument(`"timeout_seconds" is %v, and can be %v at most: for longer, use background: true`, in.TimeoutSeconds, most.Seconds())
-	case in.TimeoutSeconds > maxSeconds || in.IdleTimeout > maxSeconds:
-		return badArgument("a time of more than %d seconds is too long", int(maxSeconds))
-	case in.Background && (in.IdleTimeout != 0 || in.OnTimeout != "" || in.MergeStderr):
-		return badArgument(`"idle_timeout_seconds", "on_timeout" and "merge_stderr" mean nothing with background: a job's streams are one, and job_wait waits for silence`)
-	case !in.Background && (len(in.Watch) > 0 || in.KeepStdinOpen):
-		return badArgument(`"watch" and "keep_stdin_open" go with background: true`)
-	case in.Stdin != nil && in.OnTimeout == onTimeoutBackground:
-		return badArgument(`a command with "stdin" cannot be moved to the background: start it with background: true and keep_stdin_open, or leave on_timeout out`)
-	}
-	for _, pattern := range in.Watch {
-		if err := matchable("watch", pattern); err != nil {
-			return err
-		}
-	}
-	if err := (command.Request{Script: in.Command}).Validate(); err != nil {
-		return badArgument(`"command": %v`, err)
-	}
-	return nil
 }
 
 // What a timeout can do.
@@ -59,10 +66,9 @@ const maxSeconds = 1e9
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// matchable refuses a pattern that cannot be compiled.
-func matchable(name, pattern string) error {
+// matchable adds a pattern that cannot be compiled.
+func (p *problems) matchable(name, pattern string) {
 	if _, err := regexp.Compile(pattern); err != nil {
-		return badArgument("%q: %v; it wants RE2, which has no lookaround and no backreferences", name, err)
+		p.add(name, "%q: %v; it wants RE2, which has no lookaround and no backreferences", name, err)
 	}
-	return nil
 }

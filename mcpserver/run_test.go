@@ -26,7 +26,7 @@ func TestCommandsKeepTheStateOfTheirSession(t *testing.T) {
 	out, text := h.call("run_command", object{"session": "a", "command": "echo $x $(f) $PWD"})
 	assert.Equal(t, "1 f /tmp\n", out["stdout"])
 	assert.Equal(t, "/tmp", out["dir"])
-	assert.Contains(t, text, "1 f /tmp\n[exit code 0, ")
+	assert.Contains(t, text, "1 f /tmp\n[exit 0]")
 	assert.Equal(t, "none\n", h.run("b", "echo ${x-none}")["stdout"])
 	out, _ = h.call("run_command", object{"command": "echo default"})
 	assert.Equal(t, "default", out["session"])
@@ -77,26 +77,27 @@ func TestASessionWhoseBashEndedSaysWhatWasRestored(t *testing.T) {
 	assert.Equal(t, "1\n", h.run("s", "echo $x")["stdout"])
 }
 
-func TestBadArgumentsAreErrorsOfTheProtocol(t *testing.T) {
+func TestBadArgumentsAreResultsThatSayWhatIsWrong(t *testing.T) {
 	h := connect(t, setup{})
 	for _, row := range []struct {
 		arguments object
 		want      string
 	}{
 		{object{}, `"command" is missing: What bash runs`},
-		{object{"cmd": "ls"}, `there is no argument "cmd"; did you mean "command"?`},
-		{object{"command": "ls", "timeout": 3}, `did you mean "timeout_seconds"?`},
-		{object{"command": "ls", "zebra": 3}, `There are: command, session,`},
+		{object{"comand": "ls"}, `there is no argument "comand"; did you mean "command"?`},
+		{object{"command": "ls", "timeouts": 3}, `did you mean "timeout_seconds"?`},
+		{object{"command": "ls", "workdr": "/"}, `there is no argument "workdr"; did you mean "dir"?`},
+		{object{"command": "ls", "zebra": 3}, `there is no argument "zebra"; there are: command, session,`},
 		{object{"command": 3}, `"command" must be a string, and is a number`},
-		{object{"command": "ls", "timeout_seconds": "3"}, `"timeout_seconds" must be a number, and is a string`},
+		{object{"command": "ls", "timeout_seconds": "soon"}, `"timeout_seconds" must be a number, and is a string ("soon")`},
 		{object{"command": "ls", "timeout_seconds": -1}, `"timeout_seconds" is -1, and must be 0.001 or more`},
-		{object{"command": "ls", "timeout_seconds": 1e6}, `use background: true`},
+		{object{"command": "ls", "timeout_seconds": 7200}, `use background: true`},
 		{object{"command": "ls", "max_output_bytes": 300.5}, `"max_output_bytes" must be an integer`},
 		{object{"command": "ls", "on_timeout": "explode"}, `must be one of "stop", "background"`},
 		{object{"command": "ls", "watch": []string{"("}, "background": true}, "missing closing )"},
 		{object{"command": "ls", "watch": []any{3}, "background": true}, "watch"},
-		{object{"command": "ls", "watch": []string{"x"}}, "go with background: true"},
-		{object{"command": "ls", "background": true, "merge_stderr": true}, "mean nothing with background"},
+		{object{"command": "ls", "watch": []string{"x"}}, `"watch" goes with background: true`},
+		{object{"command": "ls", "background": true, "merge_stderr": false}, "mean nothing with background"},
 		{object{"command": "ls", "background": true, "raw": true}, "job_log have their own"},
 		{object{"command": "ls", "stdin": "", "on_timeout": "background"}, "cannot be moved to the background"},
 		{object{"command": "  \n"}, "script is empty"},

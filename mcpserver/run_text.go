@@ -26,26 +26,38 @@ func (o runOut) text() string {
 	return text.String()
 }
 
-// verdict is how the command ended, in a line.
+// worthTelling is how long a command takes, in seconds, whose time is told though it was
+// not stopped.
+const worthTelling = 10
+
+// verdict is how the command ended, in a line: of most it is "exit 0", and nothing else
+// that a model would have to read each time.
 func (o runOut) verdict() string {
 	var parts []string
 	switch o.Status {
-	case "background":
+	case statusBackground:
 		parts = append(parts, "runs in the background as job "+o.Job.Job)
-	case "stopped":
+	case statusStopped:
 		parts = append(parts, "stopped: "+strings.ReplaceAll(o.StoppedBy, "_", " "))
-	case "died":
+	case statusDied:
 		parts = append(parts, "bash was killed: it is not known how the command ended")
+	case statusRestarted:
+		parts = append(parts, "the session's bash was restarted: its directory, variables, functions and options are those of a new session")
 	}
 	if o.ExitCode != nil {
-		parts = append(parts, fmt.Sprintf("exit code %d", *o.ExitCode))
+		parts = append(parts, fmt.Sprintf("exit %d", *o.ExitCode))
 	}
 	if o.Signal != "" {
 		parts = append(parts, o.Signal)
 	}
-	parts = append(parts, fmt.Sprintf("%v s", o.ElapsedSeconds), "in "+o.Dir)
-	if o.ResultID != "" {
+	if o.Status == statusStopped || o.ElapsedSeconds >= worthTelling {
+		parts = append(parts, fmt.Sprintf("after %v s", o.ElapsedSeconds))
+	}
+	if o.StdoutOmitted+o.StderrOmitted > 0 {
 		parts = append(parts, "result "+o.ResultID)
+	}
+	if o.moved {
+		parts = append(parts, "now in "+o.Dir)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -53,9 +65,9 @@ func (o runOut) verdict() string {
 // end says how the command ended, as part of a sentence.
 func (o runOut) end() string {
 	switch {
-	case o.Status == "background":
+	case o.Status == statusBackground:
 		return "runs on as job " + o.Job.Job
-	case o.Status == "exited" && o.ExitCode != nil:
+	case o.Status == statusExited && o.ExitCode != nil:
 		return fmt.Sprintf("had exited with code %d", *o.ExitCode)
 	}
 	return o.Status
@@ -77,18 +89,10 @@ func (o runOut) more() (lines []string) {
 		lines = append(lines, "left running: "+strings.Join(names, "; "))
 	}
 	if o.Restart != nil {
-		lines = append(lines, o.Restart.String())
+		lines = append(lines, o.Restart.text)
+	}
+	if o.Job != nil {
+		lines = append(lines, o.Job.Warnings...)
 	}
 	return append(lines, o.Notices...)
-}
-
-func (r restartOut) String() string {
-	text := r.Reason
-	if len(r.Restored) > 0 {
-		text += "; restored: " + strings.Join(r.Restored, ", ")
-	}
-	if len(r.Lost) > 0 {
-		text += "; lost: " + strings.Join(r.Lost, ", ")
-	}
-	return text
 }

@@ -1,11 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,22 +9,44 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// schemasOf makes the schemas of a tool from its types. A field's description is in its tag
-// "jsonschema", the values that it can have in "enum", separated by commas, and its bounds
-// in "min" and "max".
-func schemasOf[In, Out any]() schemas {
-	in, out := schemaOf[In](), schemaOf[Out]()
-	resolved, err := in.Resolve(nil)
-	if err != nil {
-		panic(err) // A mistake in this package, which every test meets.
-	}
-	return schemas{in, out, resolved}
+// schemas are what is known of the arguments of a tool.
+type schemas struct {
+	in        *jsonschema.Schema // what clients see
+	hidden    map[string]*jsonschema.Schema
+	spellings map[string][]alias // of an argument, its own name first
 }
 
+// schemasOf makes them from a struct. A field with the tag "hidden" is understood and not
+// shown. A call that sets it needs no other argument.
+func schemasOf[In any]() schemas {
+	s := schemas{schemaOf[In](), make(map[string]*jsonschema.Schema), make(map[string][]alias)}
+	if s.in.Properties == nil {
+		s.in.Properties = make(map[string]*jsonschema.Schema) // OpenAI refuses all tools if one has none.
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[In]()) {
+		if name := nameOf(field); field.Tag.Get("hidden") != "" {
+			s.hidden[name] = s.in.Properties[name]
+			delete(s.in.Properties, name)
+			s.in.PropertyOrder = slices.DeleteFunc(s.in.PropertyOrder, func(n string) bool { return n == name })
+		}
+	}
+	s.spell()
+	return s
+}
+
+// nameOf is what a field is called in JSON.
+func nameOf(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}
+
+// schemaOf makes a schema from a type. A field's description is in its tag "jsonschema",
+// the values that it can have in "enum", separated by commas, and its bounds in "min" and
+// "max".
 func schemaOf[T any]() *jsonschema.Schema {
 	schema, err := jsonschema.For[T](nil)
 	if err != nil {
-		panic(err) // As above.
+		panic(err) // A mistake in this package, which every test meets.
 	}
 	constrain(schema, reflect.TypeFor[T]())
 	return schema
@@ -50,8 +67,7 @@ func constrain(schema *jsonschema.Schema, t reflect.Type) {
 		}
 	case reflect.Struct:
 		for _, field := range reflect.VisibleFields(t) {
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			property := schema.Properties[name]
+			property := schema.Properties[nameOf(field)]
 			if property == nil {
 				continue
 			}
@@ -75,169 +91,4 @@ func number(text string) *float64 {
 		panic(err) // As above.
 	}
 	return &f
-}
-
-// decode checks the arguments of a call and decodes them into in. Errors are of the
-// protocol, and name the argument and the remedy.
-func (s schemas) decode(arguments json.RawMessage, in any) error {
-	given := make(map[string]any)
-	if len(bytes.TrimSpace(arguments)) > 0 {
-		if err := json.Unmarshal(arguments, &given); err != nil {
-			return badArgument("the arguments are no JSON object: %v", err)
-		}
-	}
-	for name, value := range given {
-		switch property := s.in.Properties[name]; {
-		case property == nil:
-			return s.unknown(name)
-		case value == nil:
-			delete(given, name) // Some clients send null for what was left out.
-		case !isOf(property.Type, value):
-			return badArgument("%q must be %s, and is %s", name, article(property.Type), article(typeOf(value)))
-		}
-	}
-	for _, name := range s.in.Required {
-		if _, ok := given[name]; !ok {
-			return badArgument("%q is missing: %s", name, s.in.Properties[name].Description)
-		}
-	}
-	for _, name := range s.in.PropertyOrder {
-		if err := s.bounded(name, given[name]); err != nil {
-			return err
-		}
-	}
-	if err := s.resolved.Validate(given); err != nil {
-		return badArgument("the arguments do not fit the schema: %v", err)
-	}
-	checked, err := json.Marshal(given)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(checked, in); err != nil {
-		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return badArgument("%q cannot be %s", e.Field, e.Value)
-		}
-		return badArgument("the arguments: %v", err)
-	}
-	return nil
-}
-
-// bounded checks what tags say of an argument.
-func (s schemas) bounded(name string, value any) error {
-	property := s.in.Properties[name]
-	if value == nil {
-		return nil
-	}
-	if len(property.Enum) > 0 && !slices.Contains(property.Enum, value) {
-		var values []string
-		for _, v := range property.Enum {
-			values = append(values, fmt.Sprintf("%q", v))
-		}
-		return badArgument("%q is %q, and must be one of %s", name, value, strings.Join(values, ", "))
-	}
-	n, ok := value.(float64)
-	if !ok {
-		return nil
-	}
-	if low := property.Minimum; low != nil && n < *low {
-		return badArgument("%q is %v, and must be %v or more", name, n, *low)
-	}
-	if high := property.Maximum; high != nil && n > *high {
-		return badArgument("%q is %v, and must be %v or less", name, n, *high)
-	}
-	return nil
-}
-
-// unknown says that there is no such argument, and which one may be meant.
-func (s schemas) unknown(name string) error {
-	names := s.in.PropertyOrder
-	if len(names) == 0 {
-		return badArgument("there is no argument %q: this tool has none", name)
-	}
-	like := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(unlikeness(a, name), unlikeness(b, name)) })
-	hint := "."
-	if unlikeness(like, name) < unlike {
-		hint = fmt.Sprintf("; did you mean %q?", like)
-	}
-	return badArgument("there is no argument %q%s There are: %s", name, hint, strings.Join(names, ", "))
-}
-
-const unlike = 3
-
-// unlikeness is how little a name is like the one that was given: from 0, where that is its
-// beginning, over an abbreviation and a few typing errors, to unlike.
-func unlikeness(name, given string) int {
-	switch {
-	case strings.HasPrefix(name, given):
-		return 0
-	case abbreviates(given, name), distance(name, given) <= 2:
-		return 1
-	case strings.Contains(name, given), strings.Contains(given, name):
-		return 2
-	}
-	return unlike
-}
-
-// abbreviates reports whether short has some of the characters of a name, in their order,
-// with the first of them.
-func abbreviates(short, name string) bool {
-	if short == "" || name == "" || short[0] != name[0] {
-		return false
-	}
-	for i := range len(name) {
-		if short != "" && short[0] == name[i] {
-			short = short[1:]
-		}
-	}
-	return short == ""
-}
-
-// distance is how many characters are to be changed, added or removed to make one of the
-// other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for i := range row {
-		row[i] = i
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0]++
-		for j := range len(b) {
-			next := min(row[j+1]+1, row[j]+1, diagonal+1)
-			if a[i] == b[j] {
-				next = min(next, diagonal)
-			}
-			diagonal, row[j+1] = row[j+1], next
-		}
-	}
-	return row[len(b)]
-}
-
-// typeOf is what JSON Schema calls the type of a decoded value.
-func typeOf(value any) string {
-	switch value.(type) {
-	case string:
-		return "string"
-	case float64:
-		return "number"
-	case bool:
-		return "boolean"
-	case []any:
-		return "array"
-	}
-	return "object"
-}
-
-func isOf(want string, value any) bool {
-	if n, ok := value.(float64); ok && want == "integer" {
-		return n == float64(int64(n))
-	}
-	return want == "" || typeOf(value) == want
-}
-
-func article(kind string) string {
-	if strings.HasPrefix(kind, "a") || strings.HasPrefix(kind, "i") || strings.HasPrefix(kind, "o") {
-		return "an " + kind
-	}
-	return "a " + kind
 }

@@ -51,6 +51,12 @@ type Options struct {
 	// Tools are the groups of tools that are offered, of [Groups]. Nil means all.
 	Tools []string
 
+	// Structured adds to each result its fields as structured content, and to each tool the
+	// schema of these, for programs. Hosts such as Claude Code and Codex give a model
+	// nothing else of such a result: neither its text nor its pictures. stderr is then
+	// kept apart from stdout, if a call does not say otherwise.
+	Structured bool
+
 	// Progress is how often a call that takes long says how far it is, if its client wants
 	// to know. 0 means 2 s.
 	Progress time.Duration
@@ -125,8 +131,8 @@ type Server struct {
 	opts     Options
 	sessions *session.Registry
 	mcp      *mcp.Server
-	tools    map[string]schemas
 	results  results
+	places   places
 	followed followed
 
 	mu        sync.Mutex
@@ -142,7 +148,7 @@ func New(sessions *session.Registry, opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, sessions: sessions, tools: make(map[string]schemas)}
+	s := &Server{opts: o, sessions: sessions}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.followed.init(s)
 	s.mcp = mcp.NewServer(&mcp.Implementation{

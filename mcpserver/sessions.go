@@ -74,24 +74,29 @@ type rollbackOut struct {
 func (s *Server) addSessions() {
 	add(s, tool[nothing, sessionsOut]{
 		name: "session_list", title: "List sessions", effect: looks, call: listSessions,
+		example:     `{}`,
 		description: "List the sessions, with where they are, what runs in them, and how many jobs and terminals they have. It is cheap.",
 	})
 	add(s, tool[sessionIn, closedOut]{
 		name: "session_close", title: "Close a session", effect: destroys, call: closeSession,
+		example: `{"session": "build"}`,
 		description: "End a session: its bash with its variables and functions, what runs in it, its jobs and its terminals. What they have printed can still be read. " +
 			"A session of that name can be used again at once; it starts anew.",
 	})
 	add(s, tool[forkIn, forkOut]{
 		name: "session_fork", title: "Fork a session", effect: adds, call: forkSession,
+		example: `{"session": "default", "new_session": "trial"}`,
 		description: "Make a new session that starts with the directory, variables, functions and options that another has now, and is separate from then on. " +
 			"Use it to try something without disturbing the first, or to work in parallel. Files are shared (in a sandbox those of the workspace, and not /tmp), and jobs stay where they are.",
 	})
 	add(s, tool[checkpointIn, checkpointOut]{
 		name: "session_checkpoint", title: "Remember a session's state", effect: adds, call: checkpointSession,
+		example:     `{"checkpoint": "before"}`,
 		description: "Remember the directory, variables, functions and options of a session under a name, for session_rollback. It does not remember files.",
 	})
 	add(s, tool[checkpointIn, rollbackOut]{
 		name: "session_rollback", title: "Bring a session's state back", effect: destroys, call: rollbackSession,
+		example:     `{"checkpoint": "before"}`,
 		description: "Bring the directory, variables, functions and options of a session back to a checkpoint, which stays. Files are left as they are (but what a sandbox had in its own /tmp is gone), and jobs run on.",
 	})
 }
@@ -132,7 +137,9 @@ func forkSession(ctx context.Context, c *call, in forkIn) (forkOut, error) {
 	if err != nil {
 		return forkOut{}, refused(err)
 	}
-	return forkOut{in.Session, in.NewSession, fork.Dir()}, nil
+	out := forkOut{in.Session, in.NewSession, fork.Dir()}
+	c.server.places.moved(c.server.sessions, in.NewSession, "", out.Dir)
+	return out, nil
 }
 
 func checkpointSession(ctx context.Context, c *call, in checkpointIn) (checkpointOut, error) {
@@ -158,7 +165,9 @@ func rollbackSession(ctx context.Context, c *call, in checkpointIn) (rollbackOut
 	if err != nil {
 		return rollbackOut{}, refused(err)
 	}
-	return rollbackOut{in.Session, in.Checkpoint, sess.Dir(), restart.Lost}, nil
+	out := rollbackOut{in.Session, in.Checkpoint, sess.Dir(), restart.Lost}
+	c.server.places.moved(c.server.sessions, in.Session, "", out.Dir)
+	return out, nil
 }
 
 // sessionOr is the name of a session, or that of the default.
@@ -192,6 +201,10 @@ func (o sessionsOut) text() string {
 		if len(s.Checkpoints) > 0 {
 			fmt.Fprintf(&text, "; checkpoints: %s", strings.Join(s.Checkpoints, ", "))
 		}
+		if s.Policy != "" {
+			fmt.Fprintf(&text, "; sandbox: %s", s.Policy)
+		}
+		fmt.Fprintf(&text, "; last used %v ago", time.Since(s.LastUsed).Round(time.Second))
 		text.WriteByte('\n')
 	}
 	return strings.TrimSuffix(text.String(), "\n")
@@ -204,7 +217,11 @@ func (o forkOut) text() string {
 }
 
 func (o checkpointOut) text() string {
-	return fmt.Sprintf("session %q is remembered as %q, in %s", o.Session, o.Checkpoint, o.Dir)
+	text := fmt.Sprintf("session %q is remembered as %q, in %s", o.Session, o.Checkpoint, o.Dir)
+	if len(o.Checkpoints) > 1 {
+		text += "; it has the checkpoints " + strings.Join(o.Checkpoints, ", ")
+	}
+	return text
 }
 
 func (o rollbackOut) text() string {

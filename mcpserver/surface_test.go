@@ -16,14 +16,22 @@ import (
 	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "write testdata/surface.json anew")
+var update = flag.Bool("update", false, "write testdata/surface*.json anew")
 
 // What clients see is a promise: whoever changes it shall see the change in a diff.
 //
 //	go test ./mcpserver -run Surface -args -update
 func TestTheSurfaceIsAsItWasWrittenDown(t *testing.T) {
-	const golden = "testdata/surface.json"
-	h := connect(t, setup{})
+	surfaceIs(t, "testdata/surface.json", setup{plain: true})
+}
+
+func TestTheSurfaceForProgramsIsAsItWasWrittenDown(t *testing.T) {
+	surfaceIs(t, "testdata/surface_structured.json", setup{})
+}
+
+func surfaceIs(t *testing.T, golden string, with setup) {
+	t.Helper()
+	h := connect(t, with)
 	tools, err := h.ListTools(testenv.Context(t), nil)
 	require.NoError(t, err)
 	templates, err := h.ListResourceTemplates(testenv.Context(t), nil)
@@ -62,7 +70,8 @@ func TestEveryToolSaysWhatAHostWantsToKnow(t *testing.T) {
 		assert.Equal(t, "object", tool.OutputSchema.(object)["type"], tool.Name)
 		in := tool.InputSchema.(object)
 		assert.Equal(t, "object", in["type"], tool.Name)
-		properties, _ := in["properties"].(object)
+		properties, ok := in["properties"].(object)
+		assert.True(t, ok, "%s: OpenAI refuses a tool without properties, and all others with it", tool.Name)
 		for name, property := range properties {
 			assert.NotEmpty(t, property.(object)["description"], "%s: %s", tool.Name, name)
 		}

@@ -40,15 +40,17 @@ type terminalOut struct {
 func (s *Server) addTerminals() {
 	typing := &turns{}
 	add(s, tool[createIn, screenOut]{
-		name: "terminal_create", title: "Start a program on a terminal", effect: runs, call: createTerminal,
+		name: "terminal_create", title: "Start a program on a terminal", effect: runs, check: (*Server).checkCreate, call: createTerminal,
+		example: `{"command": "python3", "columns": 100, "rows": 30}`,
 		description: "Start a program on a terminal of its own: for what run_command cannot do, as editors, REPLs, debuggers, ssh, pagers, menus and password prompts. " +
 			"For anything else run_command is cheaper and has exit codes. Without command and argv it is an interactive bash. It starts in the session's directory, " +
 			"with its exported variables, when the command that runs there has ended. It runs on until it ends, terminal_kill, or the end of the session. " +
 			"The answer has the first screen, as soon as the program is quiet (see settle_seconds).",
 	})
 	add(s, tool[sendIn, screenOut]{
-		name: "terminal_send_keys", title: "Type on a terminal", effect: runs,
-		call: func(ctx context.Context, c *call, in sendIn) (screenOut, error) { return sendKeys(ctx, c, typing, in) },
+		name: "terminal_send_keys", title: "Type on a terminal", effect: runs, check: (*Server).checkSend,
+		example: `{"terminal": "term-vim-4a7c", "keys": ["ls -l", "Enter"]}`,
+		call:    func(ctx context.Context, c *call, in sendIn) (screenOut, error) { return sendKeys(ctx, c, typing, in) },
 		description: "Type keys, text or a paste on a terminal, and return the screen as soon as the program is quiet behind that, so that no terminal_screen is needed. " +
 			"A command line is typed as keys [\"ls -l\", \"Enter\"]. Each of the keys comes by itself, as from a person; behind C-c, C-z, C-\\ and Escape the rest waits until the program is quiet " +
 			"(a second at most), since what comes right behind them is dropped, or taken for Alt. For what takes longer than settle_seconds: terminal_wait. " +
@@ -56,32 +58,38 @@ func (s *Server) addTerminals() {
 	})
 	add(s, tool[lookIn, screenOut]{
 		name: "terminal_screen", title: "Look at a terminal", effect: looks, call: lookAtScreen,
+		example: `{"terminal": "term-vim-4a7c"}`,
 		description: "What a person would see on a terminal now, or at the end of its program. It is cheap and changes nothing; 80x24 is up to 2 KB of text. " +
 			"For lines that have left the screen: terminal_capture. format png adds a picture with colors, some 1,500 tokens: for when the looks matter, as what is selected.",
 	})
 	add(s, tool[captureIn, captureOut]{
-		name: "terminal_capture", title: "Read what a terminal has shown", effect: looks, call: captureTerminal,
+		name: "terminal_capture", title: "Read what a terminal has shown", effect: looks, check: (*Server).checkCapture, call: captureTerminal,
+		example: `{"terminal": "term-vim-4a7c", "scrollback_lines": 500}`,
 		description: "The lines that have left a terminal's screen at its top (the last 1000 are kept) and those on it, as text. " +
 			"Or, by offset, the text of all that the program printed, in the order in which it came: the last MB of it is kept. It changes nothing. " +
 			"200 lines are up to 16 KB of text: ask for what is needed.",
 	})
 	add(s, tool[waitIn, waitOut]{
-		name: "terminal_wait", title: "Wait for something on a terminal", effect: looks, call: waitForTerminal,
+		name: "terminal_wait", title: "Wait for something on a terminal", effect: looks, check: (*Server).checkWait, call: waitForTerminal,
+		example: `{"terminal": "term-vim-4a7c", "text": "done", "timeout_seconds": 60}`,
 		description: fmt.Sprintf("Wait until the screen of a terminal shows something (text, pattern), does not show it any more (gone), the program waits for input (prompt), "+
 			"is silent, or has ended, which always ends the wait: the first of those that are asked for. What is on the screen already counts. "+
 			"Use it instead of looking again and again. A timeout (30 s by default, %v at most) is an ordinary result, and the program runs on. The answer has the screen.", s.opts.MaxTimeout),
 	})
 	add(s, tool[resizeIn, resizedOut]{
 		name: "terminal_resize", title: "Resize a terminal", effect: adds, call: resizeTerminal,
+		example:     `{"terminal": "term-vim-4a7c", "columns": 120, "rows": 40}`,
 		description: "Give a terminal another size; its program is told, and may draw its screen anew. Larger shows more at once, and costs more to read.",
 	})
 	add(s, tool[terminalIn, killedOut]{
 		name: "terminal_kill", title: "End a program on a terminal", effect: destroys, call: killTerminal,
+		example: `{"terminal": "term-vim-4a7c"}`,
 		description: "End the program on a terminal, with all that it has started: first as if its terminal was closed, then by force, which takes 2 s at most. " +
 			"What it has shown stays to be read. Where a program can be left by a key (C-d, q, :q!), prefer that.",
 	})
 	add(s, tool[terminalsIn, terminalsOut]{
 		name: "terminal_list", title: "List terminals", effect: looks, call: listTerminals,
+		example:     `{"state": "running"}`,
 		description: "List the terminals with their programs, those that have ended too, with the last line of each. It is cheap.",
 	})
 }
@@ -202,5 +210,8 @@ func (o terminalOut) String() string {
 			text += ", " + more
 		}
 	}
-	return text + fmt.Sprintf(", %dx%d", o.Columns, o.Rows)
+	if o.PID != 0 {
+		text += fmt.Sprintf(", pid %d", o.PID)
+	}
+	return text + fmt.Sprintf(", %dx%d, %d bytes of output", o.Columns, o.Rows, o.OutputBytes)
 }

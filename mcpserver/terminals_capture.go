@@ -33,10 +33,14 @@ type captureOut struct {
 
 const defaultScrollback = 200
 
+// checkCapture says what cannot be meant.
+func (*Server) checkCapture(in *captureIn) (wrong problems) {
+	wrong.when((in.Offset != nil || in.Bytes > 0) && (in.Scrollback != nil || in.MaxOutput > 0), "offset bytes scrollback_lines max_output_bytes",
+		`only one of "offset" with "bytes", and "scrollback_lines" with "max_output_bytes" can be used`)
+	return wrong
+}
+
 func captureTerminal(ctx context.Context, c *call, in captureIn) (out captureOut, err error) {
-	if (in.Offset != nil || in.Bytes > 0) && (in.Scrollback != nil || in.MaxOutput > 0) {
-		return out, badArgument(`only one of "offset" with "bytes", and "scrollback_lines" with "max_output_bytes" can be used`)
-	}
 	t, err := c.server.terminal(in.Terminal)
 	if err != nil {
 		return out, err

@@ -2,6 +2,7 @@ package mcpserver_test
 
 import (
 	"os/exec"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -105,4 +106,9 @@ func installed(t *testing.T, names ...string) string {
 	}
 	t.Skip("no " + names[0])
 	return ""
+}
+
+// withoutPID takes the number of the process out of a text.
+func withoutPID(text string) string {
+	return regexp.MustCompile(`, pid \d+`).ReplaceAllString(text, "")
 }

@@ -22,20 +22,22 @@ type createIn struct {
 	Settle  *float64 `json:"settle_seconds,omitempty" jsonschema:"Return when the program has printed something and then nothing for 0.15 s, and after so many seconds in any case. 0: at once. Default: 1." min:"0" max:"60"`
 }
 
+// checkCreate fills in what was left out, and says what cannot be meant.
+func (*Server) checkCreate(in *createIn) (wrong problems) {
+	wrong.when(in.Command != "" && in.Argv != nil, "command argv", `only one of "command" and "argv" can be used`)
+	wrong.when(in.Argv != nil && (len(in.Argv) == 0 || in.Argv[0] == ""), "argv", `"argv" names no program: leave it out for bash`)
+	if in.Command == "" && in.Argv == nil {
+		in.Argv = []string{"bash"}
+	}
+	return wrong
+}
+
 // createTerminal starts a program on a terminal.
 func createTerminal(ctx context.Context, c *call, in createIn) (screenOut, error) {
 	none := func(err error) (screenOut, error) { return screenOut{}, err }
 	spec := terminal.Spec{Line: in.Command, Argv: in.Argv, Dir: in.Dir, Size: terminal.Size{
 		Cols: cmp.Or(in.Columns, terminal.DefaultSize.Cols), Rows: cmp.Or(in.Rows, terminal.DefaultSize.Rows),
 	}}
-	switch {
-	case in.Command != "" && in.Argv != nil:
-		return none(badArgument(`only one of "command" and "argv" can be used`))
-	case in.Argv != nil && (len(in.Argv) == 0 || in.Argv[0] == ""):
-		return none(badArgument(`"argv" names no program: leave it out for bash`))
-	case in.Command == "" && in.Argv == nil:
-		spec.Argv = []string{"bash"}
-	}
 	sess, err := c.server.open(ctx, &in.Session)
 	if err != nil {
 		return none(err)

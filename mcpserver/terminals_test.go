@@ -76,7 +76,7 @@ func TestKeysTextAndPastesAreTyped(t *testing.T) {
 	out, text := d.call("terminal_send_keys", object{"terminal": id, "keys": []string{"echo sum-$((40+2))", "Enter"}, "settle_seconds": 60})
 	assert.Equal(t, "> echo sum-$((40+2))\nsum-42\n>", shown(out))
 	assert.Equal(t, object{"row": 3.0, "column": 3.0, "visible": true}, out["screen"].(object)["cursor"])
-	assert.Equal(t, "> echo sum-$((40+2))\nsum-42\n>\n[terminal "+id+": running, 80x24, cursor in row 3, column 3]", text)
+	assert.Equal(t, "> echo sum-$((40+2))\nsum-42\n>\n[terminal "+id+": running, 80x24, 57 bytes of output, cursor in row 3, column 3]", withoutPID(text))
 	d.call("terminal_send_keys", object{"terminal": id, "text": "echo Enter-$((1+1))\n"})
 	d.see(id, `^Enter-2$`)
 	d.keys(id, "echo abx", "BSpace", "C-a", "Right", "Right", "Right", "Right", "o", "Left", "Enter")
@@ -155,7 +155,7 @@ func TestATerminalIsResized(t *testing.T) {
 	id := d.bash(nil)
 	out, text := d.call("terminal_resize", object{"terminal": id, "columns": 70, "rows": 12})
 	assert.Equal(t, []int{70, 12}, []int{number(of(out), "columns"), number(of(out), "rows")})
-	assert.Equal(t, "[terminal "+id+": running, 70x12]", text)
+	assert.Regexp(t, `^\[terminal `+id+`: running, pid \d+, 70x12, \d+ bytes of output\]$`, text)
 	d.keys(id, "stty size", "Enter")
 	d.see(id, `^12 70$`)
 	d.keys(id, "exit 4", "Enter")
@@ -274,7 +274,7 @@ func TestBadArgumentsOfTerminals(t *testing.T) {
 		{"terminal_send_keys", nil, `one of "keys", "text" and "paste"`},
 		{"terminal_send_keys", object{"keys": []string{}}, `one of "keys", "text" and "paste"`},
 		{"terminal_send_keys", object{"text": "a", "paste": "b"}, `only one`},
-		{"terminal_send_keys", object{"keys": "Enter"}, `"keys" must be an array`},
+		{"terminal_send_keys", object{"keys": 3}, `"keys" must be an array`},
 		{"terminal_send_keys", object{"keys": []string{"a", "Ctl-C"}}, `"keys": no key "Ctl-C": did you mean "Ctrl-C"?`},
 		{"terminal_send_keys", object{"keys": []string{"F99"}}, `there are F1 to F24`},
 		{"terminal_screen", object{"format": "gif"}, `"format" is "gif", and must be one of "text", "png"`},
@@ -289,7 +289,7 @@ func TestBadArgumentsOfTerminals(t *testing.T) {
 		{"terminal_wait", object{"silence_seconds": 0}, `"silence_seconds" is 0`},
 		{"terminal_resize", object{"columns": 10}, `"rows" is missing`},
 		{"terminal_resize", object{"columns": 10, "rows": 0}, `"rows" is 0`},
-		{"terminal_kill", object{"id": "x"}, `there is no argument "id"`},
+		{"terminal_kill", object{"id": "x"}, `"terminal" and "id" mean the same`},
 		{"terminal_list", object{"state": "ended"}, `"state" is "ended"`},
 	} {
 		arguments := object{}

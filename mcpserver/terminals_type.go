@@ -18,33 +18,31 @@ type sendIn struct {
 	Text     string   `json:"text,omitempty" jsonschema:"Instead: text that is typed as it is, also where it names a key. A newline in it is one; the Enter key sends \\r."`
 	Paste    string   `json:"paste,omitempty" jsonschema:"Instead: text that is pasted: for several lines, which an editor or a shell then takes as they are. Control characters in it become blanks."`
 	Settle   *float64 `json:"settle_seconds,omitempty" jsonschema:"Return when the program has printed something and then nothing for 0.15 s, and after so many seconds in any case. 0: at once. Default: 1." min:"0" max:"60"`
+
+	inputs []keys.Input // what is to be typed
 }
 
-// inputs is what is to be typed.
-func (in sendIn) inputs() ([]keys.Input, error) {
-	if count(len(in.Keys) > 0, in.Text != "", in.Paste != "") != 1 {
-		return nil, badArgument(`one of "keys", "text" and "paste" is needed, and only one: as in keys: ["ls -l", "Enter"]`)
-	}
+// checkSend finds out what is to be typed, and says what cannot be meant.
+func (*Server) checkSend(in *sendIn) (wrong problems) {
+	wrong.when(count(len(in.Keys) > 0, in.Text != "", in.Paste != "") != 1, "keys text paste",
+		`one of "keys", "text" and "paste" is needed, and only one: as in keys: ["ls -l", "Enter"]`)
 	switch {
 	case in.Text != "":
-		return []keys.Input{keys.Text(in.Text)}, nil
+		in.inputs = []keys.Input{keys.Text(in.Text)}
 	case in.Paste != "":
-		return []keys.Input{keys.Paste(in.Paste)}, nil
+		in.inputs = []keys.Input{keys.Paste(in.Paste)}
+	default:
+		var err error
+		if in.inputs, err = keys.Parse(in.Keys...); err != nil {
+			wrong.add("keys", `"keys": %s, or by "text"`, strings.TrimPrefix(err.Error(), "keys: "))
+		}
 	}
-	inputs, err := keys.Parse(in.Keys...)
-	if err != nil {
-		return nil, badArgument(`"keys": %s, or by "text"`, strings.TrimPrefix(err.Error(), "keys: "))
-	}
-	return inputs, nil
+	return wrong
 }
 
 // sendKeys types, and looks at what comes of it.
 func sendKeys(ctx context.Context, c *call, typing *turns, in sendIn) (screenOut, error) {
 	none := func(err error) (screenOut, error) { return screenOut{}, err }
-	inputs, err := in.inputs()
-	if err != nil {
-		return none(err)
-	}
 	t, err := c.server.terminal(in.Terminal)
 	if err != nil {
 		return none(err)
@@ -55,11 +53,11 @@ func sendKeys(ctx context.Context, c *call, typing *turns, in sendIn) (screenOut
 	if err != nil {
 		return none(err)
 	}
-	from, n, err := typeAll(ctx, t, inputs)
+	from, n, err := typeAll(ctx, t, in.inputs)
 	done()
 	if err != nil {
 		if err = c.server.unreached(err); n > 0 {
-			err = fmt.Errorf("%d of %d keys were typed: %w", n, len(inputs), err)
+			err = fmt.Errorf("%d of %d keys were typed: %w", n, len(in.inputs), err)
 		}
 		return none(err)
 	}

@@ -40,9 +40,6 @@ const (
 // waitForTerminal waits for what is to come.
 func waitForTerminal(ctx context.Context, c *call, in waitIn) (waitOut, error) {
 	none := func(err error) (waitOut, error) { return waitOut{}, err }
-	if err := c.server.checkWait(&in); err != nil {
-		return none(err)
-	}
 	t, err := c.server.terminal(in.Terminal)
 	if err != nil {
 		return none(err)
@@ -64,20 +61,19 @@ func waitForTerminal(ctx context.Context, c *call, in waitIn) (waitOut, error) {
 	return out, nil
 }
 
-// checkWait fills in what was left out, and refuses what cannot be meant.
-func (s *Server) checkWait(in *waitIn) error {
+// checkWait fills in what was left out, and says what cannot be meant.
+func (s *Server) checkWait(in *waitIn) (wrong problems) {
 	if in.Timeout == 0 {
 		in.Timeout = min(defaultWait, s.opts.MaxTimeout.Seconds())
 	}
-	switch most := s.opts.MaxTimeout.Seconds(); {
-	case in.Timeout > most:
-		return badArgument(`"timeout_seconds" is %v, and can be %v at most: the program runs on, and can be waited for again`, in.Timeout, most)
-	case in.Text != "" && in.Pattern != "":
-		return badArgument(`only one of "text" and "pattern" can be used; a pattern can have alternatives, as in a|b`)
-	case in.Gone && in.Text == "" && in.Pattern == "":
-		return badArgument(`"gone" goes with "text" or "pattern"`)
-	}
-	return matchable("pattern", in.Pattern)
+	most := s.opts.MaxTimeout.Seconds()
+	wrong.when(in.Timeout > most, "timeout_seconds",
+		`"timeout_seconds" is %v, and can be %v at most: the program runs on, and can be waited for again`, in.Timeout, most)
+	wrong.when(in.Text != "" && in.Pattern != "", "text pattern",
+		`only one of "text" and "pattern" can be used; a pattern can have alternatives, as in a|b`)
+	wrong.when(in.Gone && in.Text == "" && in.Pattern == "", "gone text pattern", `"gone" goes with "text" or "pattern"`)
+	wrong.matchable("pattern", in.Pattern)
+	return wrong
 }
 
 func (in waitIn) options() terminal.WaitOptions {

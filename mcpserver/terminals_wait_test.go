@@ -62,7 +62,7 @@ func TestWhatATerminalIsWaitedFor(t *testing.T) {
 func TestAWaitThatIsCancelledReturnsTheScreen(t *testing.T) {
 	sessions, err := session.New(nil)
 	require.NoError(t, err)
-	server, err := mcpserver.New(sessions, &mcpserver.Options{Progress: 10 * time.Millisecond})
+	server, err := mcpserver.New(sessions, &mcpserver.Options{Structured: true, Progress: 10 * time.Millisecond})
 	require.NoError(t, err)
 	fromClient, toServer := pipe(t)
 	fromServer, toClient := pipe(t)
@@ -125,7 +125,7 @@ func TestAWaitThatIsCancelledReturnsTheScreen(t *testing.T) {
 func TestAWaitTellsTheLastLineWhileItTakes(t *testing.T) {
 	messages := make(chan string, 1000)
 	d := newDesk(t, setup{
-		server: mcpserver.Options{Progress: 10 * time.Millisecond},
+		server: mcpserver.Options{Structured: true, Progress: 10 * time.Millisecond},
 		client: mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
 			messages <- req.Params.Message
 		}},

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/limpet-sh/limpet/internal/runes"
@@ -18,12 +16,15 @@ import (
 type tool[In any, Out answer] struct {
 	name, title, description string
 	effect                   effect
+	example                  string                           // the arguments of a call
+	check                    func(s *Server, in *In) problems // fills in what was left out; nil: there is nothing to do
 	call                     func(ctx context.Context, c *call, in In) (Out, error)
 }
 
-// answer is what a tool returns. As JSON it is the structured content of the result.
+// answer is what a tool returns. As JSON it is the structured content of the result, with
+// [Options.Structured].
 type answer interface {
-	// text is the same for a model to read.
+	// text has all of it that a model needs: most hosts give it nothing else.
 	text() string
 }
 
@@ -55,55 +56,52 @@ type call struct {
 
 // add offers a tool.
 func add[In any, Out answer](s *Server, t tool[In, Out]) {
-	schemas := schemasOf[In, Out]()
-	s.tools[t.name] = schemas
-	s.mcp.AddTool(&mcp.Tool{
-		Name: t.name, Title: t.title, Description: t.description, Annotations: t.effect.annotations(t.title),
-		InputSchema: schemas.in, OutputSchema: schemas.out,
-	}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	schemas := schemasOf[In]()
+	offered := &mcp.Tool{
+		Name: t.name, Title: t.title, Description: t.description, Annotations: t.effect.annotations(t.title), InputSchema: schemas.in,
+	}
+	if s.opts.Structured {
+		offered.OutputSchema = schemaOf[Out]()
+	}
+	s.mcp.AddTool(offered, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var in In
-		if err := schemas.decode(req.Params.Arguments, &in); err != nil {
-			return nil, err
+		wrong := schemas.decode(req.Params.Arguments, &in, max(s.opts.MaxTimeout, DefaultMaxTimeout).Seconds())
+		if t.check != nil {
+			wrong = wrong.and(t.check(s, &in))
+		}
+		if len(wrong) > 0 {
+			return failed(wrong.text(t.name, t.example)), nil
 		}
 		ctx, free := s.bounded(ctx)
 		defer free()
 		out, err := t.call(ctx, &call{s, req}, in)
-		if err != nil {
-			return s.failure(err)
+		if p, ok := errors.AsType[problem](err); ok {
+			return failed(problems{p}.text(t.name, t.example)), nil
 		}
-		return success(out)
+		if err != nil {
+			return failed(s.opts.Explain(err)), nil
+		}
+		return s.success(out)
 	})
 }
 
-// schemas are those of a tool.
-type schemas struct {
-	in, out  *jsonschema.Schema
-	resolved *jsonschema.Resolved // of in
+// failed is the result of a call that did nothing, or did not do what it should. A model
+// reads why, and can do something about it.
+func failed(why string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: why}}}
 }
 
-// badArgument is an error of the protocol: arguments that cannot be meant (JSON-RPC 2.0,
-// "Invalid params").
-func badArgument(format string, args ...any) error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
-}
-
-// failure is the result of a call that did nothing, or did not do what it should. A model
-// reads it, and can do something about it.
-func (s *Server) failure(err error) (*mcp.CallToolResult, error) {
-	if bad, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return nil, bad
-	}
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: s.opts.Explain(err)}}}, nil
-}
-
-func success(out answer) (*mcp.CallToolResult, error) {
-	structured, err := json.Marshal(out)
-	if err != nil {
-		return nil, fmt.Errorf("writing the result: %w", err)
-	}
-	res := &mcp.CallToolResult{StructuredContent: json.RawMessage(structured), Content: []mcp.Content{&mcp.TextContent{Text: out.text()}}}
+func (s *Server) success(out answer) (*mcp.CallToolResult, error) {
+	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: out.text()}}}
 	if out, ok := out.(illustrated); ok {
 		res.Content = append(res.Content, out.pictures()...)
+	}
+	if s.opts.Structured {
+		fields, err := json.Marshal(out)
+		if err != nil {
+			return nil, fmt.Errorf("writing the result: %w", err)
+		}
+		res.StructuredContent = json.RawMessage(fields)
 	}
 	return res, nil
 }

@@ -27,6 +27,7 @@ type mcpFlags struct {
 	sessionIdle         time.Duration
 	state, onTimeout    string
 	tools               []string
+	structured          bool
 }
 
 // mcpShellNames are the flags of shellFlags that sessions have.
@@ -88,6 +89,7 @@ func (f *mcpFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.http, "http", "", "serve HTTP at `ADDR`, a PORT or HOST:PORT, instead of standard input and output (default host: 127.0.0.1; port 0 picks one)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "with --http, the `FILE` of the token (default: limpet/mcp-token in XDG_STATE_HOME, or in ~/.local/state)")
 	flags.StringSliceVar(&f.tools, "tools", nil, "offer these `GROUPS` of tools alone: "+strings.Join(mcpserver.Groups, ","))
+	flags.BoolVar(&f.structured, "structured", false, "answer with data besides text, for programs, and keep stderr apart in it: many hosts then show a model no text and no picture")
 	durationVar(flags, &f.timeout, "timeout", mcpserver.DefaultTimeout, "stop a command that runs longer than `TIME`, if the call does not say otherwise")
 	durationVar(flags, &f.maxTimeout, "max-timeout", mcpserver.DefaultMaxTimeout, "let no call ask for a longer `TIME` than this")
 	flags.StringVar(&f.onTimeout, "on-timeout", "stop", "what a timeout does, if the call does not say otherwise: stop, or background, where the command runs on as a job")
@@ -208,7 +210,7 @@ func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
 		},
 		server: mcpserver.Options{
 			Timeout: f.timeout, MaxTimeout: f.maxTimeout, IdleTimeout: f.shell.idleTimeout, OnTimeout: f.onTimeout,
-			Tools: f.tools, Version: version(), Explain: explainToAgent,
+			Tools: f.tools, Structured: f.structured, Version: version(), Explain: explainToAgent,
 		},
 	}, nil
 }

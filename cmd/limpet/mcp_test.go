@@ -74,7 +74,7 @@ type mcpLimpet struct {
 
 func (p *mcpPlace) start(stdin io.Reader, stdout io.Writer, extra []*os.File, args ...string) *mcpLimpet {
 	p.t.Helper()
-	l := &mcpLimpet{mcpPlace: p, cmd: exec.Command("limpet", append([]string{"mcp"}, args...)...), said: &syncBuffer{}, ended: make(chan struct{})}
+	l := &mcpLimpet{mcpPlace: p, cmd: exec.Command("limpet", append([]string{"mcp", "--structured"}, args...)...), said: &syncBuffer{}, ended: make(chan struct{})}
 	l.cmd.Dir, l.cmd.Stdin, l.cmd.Stdout, l.cmd.Stderr, l.cmd.ExtraFiles = p.dir, stdin, stdout, l.said, extra
 	l.cmd.Env = append(os.Environ(), "HOME="+p.home, "XDG_STATE_HOME="+p.state, "XDG_RUNTIME_DIR="+p.runtime, "GORACE=atexit_sleep_ms=0", p.mark)
 	l.cmd.Env = append(l.cmd.Env, p.env...)
@@ -337,8 +337,9 @@ func TestMCPStartsWhereItIsTold(t *testing.T) {
 	c.exits(0)
 	c = p.stdio("--dir", p.home, "--env", "x=a b", "--timeout", "3s", "--max-timeout", "4s")
 	assert.Equal(t, p.home+" a b\n", run(t, c.ClientSession, "echo $PWD $x"))
-	_, err := c.CallTool(testenv.Context(t), &mcp.CallToolParams{Name: "run_command", Arguments: map[string]any{"command": "true", "timeout_seconds": 5}})
-	assert.ErrorContains(t, err, "timeout_seconds")
+	res, err := c.CallTool(testenv.Context(t), &mcp.CallToolParams{Name: "run_command", Arguments: map[string]any{"command": "true", "timeout_seconds": 5}})
+	require.NoError(t, err)
+	assert.True(t, res.IsError)
 	require.NoError(t, c.Close())
 	c.exits(0)
 }

@@ -68,7 +68,7 @@ export const ways = {
 	},
 };
 
-export function connectStdio(kind, place, [command, ...args] = [limpet, "mcp"]) {
+export function connectStdio(kind, place, [command, ...args] = [limpet, "mcp", "--structured"]) {
 	return connect(kind, new kind.Stdio({ command, args, env: place.env, cwd: place.work, stderr: place.stderr }));
 }
 
@@ -125,7 +125,7 @@ class Caller {
 		return textOf(result);
 	}
 
-	// refuses returns the message of the protocol's error for bad arguments.
+	// refuses returns the message of the protocol's error for a tool that there is not.
 	async refuses(name, args) {
 		const error = await this.call(name, args).then(
 			(result) => assert.fail(`${name} ${JSON.stringify(args)} was taken: ${JSON.stringify(result)}`),
@@ -133,6 +133,14 @@ class Caller {
 		);
 		assert.equal(error.code, invalidParams, `${name} ${JSON.stringify(args)}: ${error}`);
 		return error.message;
+	}
+
+	// wrong returns what is said of arguments that cannot be meant: a result, with a right call.
+	async wrong(name, args) {
+		const text = await this.fails(name, args);
+		assert.match(text, /^nothing was done/);
+		assert.ok(text.includes(`\nA right call of ${name}: {`), text);
+		return text;
 	}
 
 	// watch says by onUpdate which resource has news, and by onList that there are

@@ -32,7 +32,7 @@ describe("killed", { concurrency: 4 }, () => {
 			inPlace(async (place) => {
 				const client = await startVictim(place, kind);
 				const commands = processes(place.mark).map(({ command }) => command);
-				assert.ok(commands.includes(`${limpet} mcp`), `limpet runs: ${commands.join("\n")}`);
+				assert.ok(commands.includes(`${limpet} mcp --structured`), `limpet runs: ${commands.join("\n")}`);
 				client.kill("SIGKILL");
 				await gone(place.mark);
 			}),

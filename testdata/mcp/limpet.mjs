@@ -8,11 +8,11 @@ import { until } from "./place.mjs";
 export const limpet = process.env.LIMPET;
 assert.ok(limpet, "LIMPET names the program to test; ./run builds one");
 
-// startHTTP starts limpet mcp --http in place. Stop ends it by SIGTERM, and says
+// startHTTP starts limpet mcp --http in place, with data for the tests in its answers. Stop ends it by SIGTERM, and says
 // how it ended.
 export async function startHTTP(place, { flags = [], env = {} } = {}) {
 	const from = place.said().length; // An earlier one may have spoken.
-	const server = spawn(limpet, ["mcp", "--http", "0", ...flags], {
+	const server = spawn(limpet, ["mcp", "--structured", "--http", "0", ...flags], {
 		cwd: place.work,
 		env: { ...place.env, ...env },
 		stdio: ["ignore", place.stderr, place.stderr],

@@ -175,20 +175,20 @@ async function sessionsForkAndRollBack(caller) {
 	assert.deepEqual(sessions.map(({ name }) => name), ["default"]);
 }
 
-async function badArgumentsAreErrors(caller) {
-	assert.match(await caller.refuses("run_command", {}), /command/);
-	assert.match(await caller.refuses("run_command", { command: "true", colour: "red" }), /colour/);
-	assert.match(await caller.refuses("run_command", { command: 5 }), /command/);
-	assert.match(await caller.refuses("run_command", { command: "true", timeout_seconds: "soon" }), /timeout_seconds/);
-	assert.match(await caller.refuses("run_command", { command: "true", timeout_seconds: -1 }), /timeout_seconds/);
-	assert.match(await caller.refuses("run_command", { command: "true", on_timeout: "panic" }), /on_timeout/);
-	assert.match(await caller.refuses("job_wait", { jobs: [], pattern: "(" }), /pattern/);
-	assert.match(await caller.refuses("job_poll", {}), /job/);
+async function badArgumentsAreResults(caller) {
+	assert.match(await caller.wrong("run_command", {}), /command/);
+	assert.match(await caller.wrong("run_command", { command: "true", colour: "red" }), /colour/);
+	assert.match(await caller.wrong("run_command", { command: 5 }), /command/);
+	assert.match(await caller.wrong("run_command", { command: "true", timeout_seconds: "soon" }), /timeout_seconds/);
+	assert.match(await caller.wrong("run_command", { command: "true", timeout_seconds: -1 }), /timeout_seconds/);
+	assert.match(await caller.wrong("run_command", { command: "true", on_timeout: "panic" }), /on_timeout/);
+	assert.match(await caller.wrong("job_wait", { jobs: [], pattern: "(" }), /pattern/);
+	assert.match(await caller.wrong("job_poll", {}), /job/);
 	assert.match(await caller.refuses("no_such_tool", {}), /no_such_tool/);
 
 	const { terminal } = await caller.done("terminal_create", { argv: ["cat"] });
-	assert.match(await caller.refuses("terminal_send_keys", { terminal: terminal.terminal, keys: ["C-Nonsense"] }), /C-Nonsense/);
-	assert.match(await caller.refuses("terminal_resize", { terminal: terminal.terminal, columns: 0, rows: 10 }), /columns/);
+	assert.match(await caller.wrong("terminal_send_keys", { terminal: terminal.terminal, keys: ["C-Nonsense"] }), /C-Nonsense/);
+	assert.match(await caller.wrong("terminal_resize", { terminal: terminal.terminal, columns: 0, rows: 10 }), /columns/);
 
 	// What is not there is a result, from which a model learns.
 	for (const name of ["job_poll", "job_kill", "job_log"]) {
@@ -228,7 +228,7 @@ export const scenarios = {
 	"interrupts what runs": interruptsWhatRuns,
 	"takes stdin and a directory": takesStdinAndADirectory,
 	"sessions fork and roll back": sessionsForkAndRollBack,
-	"bad arguments are errors": badArgumentsAreErrors,
+	"bad arguments are results": badArgumentsAreResults,
 	"leaves nothing when the client goes": leavesNothingWhenTheClientGoes,
 	...jobs.scenarios,
 	...terminals.scenarios,

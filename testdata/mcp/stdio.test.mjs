@@ -23,7 +23,7 @@ test("no child has the protocol's streams", { timeout: 40_000 }, () =>
 	inPlace(async (place) => {
 		// limpet takes the streams elsewhere: what they are is seen before.
 		const note = 'in=$(readlink /proc/$$/fd/0) out=$(readlink /proc/$$/fd/1); echo "$in $out" >streams; exec "$@"';
-		const caller = await connectStdio(kinds[0], place, ["sh", "-c", note, "sh", limpet, "mcp"]);
+		const caller = await connectStdio(kinds[0], place, ["sh", "-c", note, "sh", limpet, "mcp", "--structured"]);
 		await caller.run("sleep 600 &");
 		await caller.run("sleep 600", { background: true, keep_stdin_open: true });
 		await caller.done("terminal_create", { argv: ["sleep", "600"] });

@@ -1,0 +1,192 @@
+package mcpserver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// alias is another name for an argument, which models know from other tools. It is
+// understood, and not shown.
+type alias struct {
+	name string
+	to   []string // the argument that it is: of these, the first that the tool has
+
+	// unless names an argument: a tool that has it does not understand the alias.
+	unless string
+
+	// as is the number that is meant. Nil: the one that is given. A foreground call can
+	// have a timeout of longest seconds.
+	as func(n, longest float64) float64
+
+	// also are arguments that the alias means besides, where they are not given.
+	also map[string]any
+}
+
+// subject is what names the thing that a tool works on.
+var subject = []string{"job", "jobs", "terminal", "result_id"}
+
+// aliases are all other names. In a tool that has an argument of such a name it is that.
+var aliases = []alias{
+	{name: "cmd", to: []string{"command"}},
+	{name: "script", to: []string{"command"}},
+	{name: "workdir", to: []string{"dir"}},
+	{name: "cwd", to: []string{"dir"}},
+	{name: "directory", to: []string{"dir"}},
+	{name: "working_directory", to: []string{"dir"}},
+	{name: "working_dir", to: []string{"dir"}},
+	{name: "run_in_background", to: []string{"background"}},
+	{name: "is_background", to: []string{"background"}},
+	{name: "timeout_seconds", to: []string{"timeout_seconds"}, as: secondsUnlessAbsurd},
+	{name: "timeout", to: []string{"timeout_seconds"}, as: secondsUnlessTooLong},
+	{name: "timeout_ms", to: []string{"timeout_seconds"}, as: milliseconds},
+	{name: "timeout_secs", to: []string{"timeout_seconds"}},
+	{name: "timeout_sec", to: []string{"timeout_seconds"}},
+	{name: "yield_time_ms", to: []string{"settle_seconds", "timeout_seconds"}, as: milliseconds, also: map[string]any{"on_timeout": onTimeoutBackground}},
+	{name: "idle_timeout", to: []string{"idle_timeout_seconds"}},
+	{name: "max_output_tokens", to: []string{"max_output_bytes"}, as: bytesOfTokens},
+	{name: "id", to: subject},
+	{name: "job_id", to: subject},
+	{name: "task_id", to: subject},
+	{name: "bash_id", to: subject},
+	{name: "shell_id", to: subject},
+	{name: "process_id", to: subject},
+	{name: "terminal_id", to: subject},
+	// Where commands are run it may be a process that is meant, or a shell.
+	{name: "session_id", to: append(slices.Clone(subject), "session"), unless: "command"},
+	{name: "session_name", to: []string{"session"}},
+	{name: "chars", to: []string{"text"}},
+	{name: "input", to: []string{"text"}},
+	{name: "filter", to: []string{"pattern"}},
+	{name: "cols", to: []string{"columns"}},
+	{name: "width", to: []string{"columns"}},
+	{name: "height", to: []string{"rows"}},
+}
+
+func milliseconds(n, _ float64) float64 { return n / 1000 }
+
+// secondsUnlessTooLong takes a number that can be no seconds for milliseconds.
+func secondsUnlessTooLong(n, longest float64) float64 {
+	if n > longest {
+		return n / 1000
+	}
+	return n
+}
+
+// secondsUnlessAbsurd does so where the name says seconds: some hours more than there may
+// be are meant, and refused.
+func secondsUnlessAbsurd(n, longest float64) float64 { return secondsUnlessTooLong(n, 10*longest) }
+
+// bytesOfTokens is what so many tokens are of text, some 4 bytes each, within what can be
+// asked for.
+func bytesOfTokens(n, _ float64) float64 { return min(max(4*n, 256), 256<<10) }
+
+// meansNothing reports whether an argument that a tool has not asks for nothing that would
+// not be so anyway: a description is for whoever looks on.
+func meansNothing(name string, value any) bool {
+	switch name {
+	case "description", "explanation", "justification":
+		return true
+	case "tty":
+		return coerced(&jsonschema.Schema{Type: "boolean"}, value) == false
+	}
+	return value == nil
+}
+
+// elsewhere says of arguments of other tools how what they mean is had here.
+var elsewhere = map[string]string{
+	"tty":        "a program gets a terminal by terminal_create",
+	"session_id": `"session" is the name of a shell; what runs as a job or on a terminal is reached by the tools of those`,
+}
+
+// spell finds out which names the arguments of a tool have.
+func (s schemas) spell() {
+	for _, name := range s.names() {
+		s.spellings[name] = []alias{{name: name}}
+	}
+	for _, a := range aliases {
+		i := slices.IndexFunc(a.to, func(name string) bool { return s.property(name) != nil })
+		switch {
+		case i < 0 || a.unless != "" && s.property(a.unless) != nil:
+		case a.name == a.to[i]:
+			s.spellings[a.name][0] = a
+		case s.property(a.name) == nil:
+			s.spellings[a.to[i]] = append(s.spellings[a.to[i]], a)
+		}
+	}
+}
+
+// instead says what may be meant by an argument that there is not.
+func (s schemas) instead(name string) string {
+	if len(s.in.PropertyOrder) == 0 {
+		return ": this tool has none"
+	}
+	if hint := elsewhere[name]; hint != "" {
+		return ": " + hint
+	}
+	like, least := "", unlike
+	for _, argument := range s.in.PropertyOrder {
+		for _, as := range s.spellings[argument] {
+			if n := unlikeness(as.name, name); n < least {
+				like, least = argument, n
+			}
+		}
+	}
+	if like == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", like)
+}
+
+const unlike = 3
+
+// unlikeness is how little a name is like the one that was given: from 0, where that is its
+// beginning, over an abbreviation and a few typing errors, to unlike.
+func unlikeness(name, given string) int {
+	switch {
+	case strings.HasPrefix(name, given):
+		return 0
+	case abbreviates(given, name), distance(name, given) <= 2:
+		return 1
+	case strings.Contains(name, given), strings.Contains(given, name):
+		return 2
+	}
+	return unlike
+}
+
+// abbreviates reports whether short has some of the characters of a name, in their order,
+// with the first of them.
+func abbreviates(short, name string) bool {
+	if short == "" || name == "" || short[0] != name[0] {
+		return false
+	}
+	for i := range len(name) {
+		if short != "" && short[0] == name[i] {
+			short = short[1:]
+		}
+	}
+	return short == ""
+}
+
+// distance is how many characters are to be changed, added or removed to make one of the
+// other.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for i := range row {
+		row[i] = i
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0]++
+		for j := range len(b) {
+			next := min(row[j+1]+1, row[j]+1, diagonal+1)
+			if a[i] == b[j] {
+				next = min(next, diagonal)
+			}
+			diagonal, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,52 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A number that can be no seconds is milliseconds. Where the name says seconds it is some
+// hours too many, unless it is absurd.
+func TestATimeoutThatIsTooLongIsMilliseconds(t *testing.T) {
+	for _, row := range []struct {
+		arguments string
+		want      float64
+	}{
+		{`{"timeout": 30}`, 30},
+		{`{"timeout": 3600}`, 3600},
+		{`{"timeout": 5000}`, 5},
+		{`{"timeout": "120000"}`, 120},
+		{`{"timeout_ms": 500}`, 0.5},
+		{`{"timeout_ms": 7200000}`, 7200},
+		{`{"timeout_seconds": 7200}`, 7200}, // It is refused.
+		{`{"timeout_seconds": 600000}`, 600},
+		{`{"timeout": 5000, "timeout_seconds": 5, "timeout_ms": 5000}`, 5},
+		{`{"timeout": 86400, "background": true}`, 86400},
+		{`{"timeout_seconds": 86400, "run_in_background": "true"}`, 86400},
+		{`{"timeout_ms": 500, "background": true}`, 0.5},
+	} {
+		in := runIn{}
+		wrong := schemasOf[runIn]().decode(json.RawMessage(row.arguments[:1]+`"command": "ls", `+row.arguments[1:]), &in, 3600)
+		require.Empty(t, wrong, row.arguments)
+		assert.InDelta(t, row.want, in.TimeoutSeconds, 0, row.arguments)
+	}
+}
+
+func TestEachAliasIsUnderstoodBySomeTool(t *testing.T) {
+	understood := make(map[string]bool)
+	for _, s := range []schemas{
+		schemasOf[runIn](), schemasOf[readIn](), schemasOf[jobWriteIn](), schemasOf[jobLogIn](), schemasOf[sessionIn](), schemasOf[sendIn](), schemasOf[createIn](),
+	} {
+		for _, spellings := range s.spellings {
+			for _, as := range spellings {
+				understood[as.name] = true
+			}
+		}
+	}
+	for _, a := range aliases {
+		assert.True(t, understood[a.name], a.name)
+	}
+}
