@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -81,16 +82,22 @@ func secondsUnlessAbsurd(n, longest float64) float64 { return secondsUnlessTooLo
 
 // bytesOfTokens is what so many tokens are of text, some 4 bytes each, within what can be
 // asked for.
-func bytesOfTokens(n, _ float64) float64 { return min(max(4*n, 256), 256<<10) }
+func bytesOfTokens(n, _ float64) float64 {
+	if n <= 0 {
+		return n
+	}
+	return math.Round(min(max(4*n, 256), 256<<10))
+}
 
 // meansNothing reports whether an argument that a tool has not asks for nothing that would
-// not be so anyway: a description is for whoever looks on.
-func meansNothing(name string, value any) bool {
+// not be so anyway: a description is for people who look on.
+func (s schemas) meansNothing(name string, value any) bool {
 	switch name {
 	case "description", "explanation", "justification":
 		return true
 	case "tty":
-		return coerced(&jsonschema.Schema{Type: "boolean"}, value) == false
+		terminal := s.property("argv") != nil
+		return coerced(&jsonschema.Schema{Type: "boolean"}, value) == terminal
 	}
 	return value == nil
 }

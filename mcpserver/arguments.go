@@ -90,7 +90,7 @@ func (s schemas) decode(arguments json.RawMessage, in any, longest float64) (wro
 		}
 	}
 	s.requires(right, &wrong)
-	maps.DeleteFunc(given, meansNothing)
+	maps.DeleteFunc(given, s.meansNothing)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		wrong.add(name, "there is no argument %q%s", name, s.instead(name))
 	}
@@ -184,7 +184,7 @@ func (s schemas) take(name string, given map[string]any, longest float64, wrong 
 	return value
 }
 
-// requires says what is missing. Who sets a hidden argument needs none.
+// requires says what is missing. A call that sets a hidden argument needs no other.
 func (s schemas) requires(right map[string]any, wrong *problems) {
 	for name := range s.hidden {
 		if right[name] == true {

@@ -48,7 +48,7 @@ func TestNamesAndTypesThatModelsKnowFromElsewhereAreUnderstood(t *testing.T) {
 		assert.Contains(t, text, "[1 lines found]", name)
 	}
 	h.call("job_kill", object{"shell_id": id})
-	_, text := h.call("terminal_create", object{"cmd": "cat", "cols": "70", "height": 20})
+	_, text := h.call("terminal_create", object{"cmd": "cat", "cols": "70", "height": 20, "tty": true})
 	assert.Contains(t, text, ", 70x20, ")
 	terminal := strings.TrimSuffix(strings.Fields(text)[1], ":")
 	_, text = h.call("terminal_send_keys", object{"session_id": terminal, "chars": "typed\n", "yield_time_ms": 500})
@@ -106,6 +106,7 @@ A right call of run_command: {"command": "make -j4", "timeout_seconds": 600}`
 	assert.Contains(t, h.bad("run_command", object{"command": "ls", "session_id": "7"}), `"session" is the name of a shell`)
 	assert.Contains(t, h.bad("run_command", object{"command": "vim", "tty": true}), "terminal_create")
 	assert.Contains(t, h.bad("run_command", object{"command": "vim", "timeout_ms": -1}), `"timeout_ms", that is "timeout_seconds", is -0.001, and must be 0.001 or more`)
+	assert.Contains(t, h.bad("run_command", object{"command": "vim", "max_output_tokens": -1}), `"max_output_tokens" is -1, and must be 256 or more`)
 	assert.Contains(t, h.bad("job_wait", object{"jobs": []string{"a"}, "task_id": "b"}), `"jobs" and "task_id" mean the same`)
 	assert.Contains(t, h.bad("job_log", object{"job": "a", "offset": "0x10"}), `"offset" must be an integer, and is a string ("0x10")`)
 }
