@@ -192,24 +192,24 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 	// Only this is on the command line, where every user can read it.
 	spec.Argv = slices.Concat([]string{"bwrap", "--args", l.fd(argsFile), "--"}, l.wrapper, []string{l.spec.Path}, l.spec.Argv[1:])
 	spec.Env, spec.Own = nil, nil // They are in bwrap's arguments.
-	spec.Files = slices.Concat(l.spec.Files, l.files)
 	if who := l.policy.user(); who != ourselves() {
 		spec.Credential = &who
 	}
-	if spec.Stdin != nil {
-		pipe, err := stdinPipe(spec.Stdin)
+	handed := slices.Concat([]*os.File{spec.Stdin}, spec.Files)
+	for i, f := range handed {
+		pipe, err := inputPipe(f)
 		if err != nil {
-			return nil, &Error{Code: ErrMount, Detail: fmt.Sprintf("stdin %s cannot be handed over: %v", spec.Stdin.Name(), err)}
+			return nil, &Error{Code: ErrMount, Detail: fmt.Sprintf("%s %s cannot be handed over: %v", descriptorName(i), f.Name(), err)}
 		}
 		if pipe != nil {
 			defer pipe.Close() // Bwrap has its own, or there is none.
-			spec.Stdin = pipe
+			handed[i] = pipe
 		}
 	}
 	threads.hold()
 	c := &conn{policy: l.policy, watch: l.watch, private: privatePlaces(l.policy, l.home)}
 	var err error
-	if c.Conn, err = l.fork(ctx, spec); err != nil {
+	if c.Conn, err = l.fork(ctx, spec, handed); err != nil {
 		threads.release()
 		return nil, err
 	}
@@ -228,22 +228,32 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 	return c, nil
 }
 
-// fork starts bwrap on the thread that is there for it.
-func (l *launching) fork(ctx context.Context, spec transport.Spec) (bwrap transport.Conn, err error) {
+// descriptorName says which of the descriptors that are handed over the i-th is.
+func descriptorName(i int) string {
+	if i == 0 {
+		return "stdin"
+	}
+	return fmt.Sprintf("descriptor %d", firstFD+i-1)
+}
+
+// fork starts bwrap on the thread that is there for it, with what is handed over of the
+// caller's: stdin, and the descriptors from 3 on.
+func (l *launching) fork(ctx context.Context, spec transport.Spec, handed []*os.File) (bwrap transport.Conn, err error) {
 	start := func() {
 		if err = closeOnExec(); err != nil {
 			return
 		}
-		if spec.Stdin != nil {
-			device, failed := stdinDevice(spec.Stdin)
+		for i, f := range handed {
+			device, failed := inputDevice(f)
 			if err = failed; err != nil {
 				return
 			}
 			if device != nil {
 				defer device.Close() // Bwrap has its own.
-				spec.Stdin = device
+				handed[i] = device
 			}
 		}
+		spec.Stdin, spec.Files = handed[0], slices.Concat(handed[1:], l.files)
 		bwrap, err = local.Transport{}.Start(ctx, spec)
 	}
 	var failed error

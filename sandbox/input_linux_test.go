@@ -12,6 +12,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/oneshot"
 	"github.com/limpet-sh/limpet/sandbox"
+	"github.com/limpet-sh/limpet/shell"
 )
 
 // withStdin runs a script under the policy, or without a sandbox if that is nil, with
@@ -80,4 +81,53 @@ func TestADirectoryIsNoStdin(t *testing.T) {
 	_, err = withStdin(t, workspace, policy, in, "ls /proc/self/fd/0/..")
 	require.ErrorIs(t, err, sandbox.ErrMount)
 	assert.ErrorContains(t, err, "stdin "+in.Name()+" cannot be handed over: is a directory")
+}
+
+// Bwrap's own descriptors stand behind those of the process, however many it has of them.
+func TestAShellInASandboxReadsItsStdin(t *testing.T) {
+	need(t)
+	for name, policy := range map[string]func(string) sandbox.Policy{
+		"workspace-write": sandbox.WorkspaceWrite,
+		"allow-domains":   func(w string) sandbox.Policy { return sandbox.AllowDomains(w, "example.com") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			workspace := t.TempDir()
+			where, err := sandbox.New(policy(workspace))
+			require.NoError(t, err)
+			r, w, err := os.Pipe()
+			require.NoError(t, err)
+			defer r.Close() // Read only.
+			_, err = w.WriteString("one\ntwo\n")
+			require.NoError(t, err)
+			require.NoError(t, w.Close())
+			sh, err := shell.Start(testenv.Context(t), &shell.Options{
+				Dir: workspace, RuntimeDir: t.TempDir(), Transport: where, Stdin: r,
+			})
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, sh.Close()) }()
+			assert.Equal(t, "one", says(t, sh, "read -r x; echo $x"))
+			assert.Equal(t, "two", says(t, sh, "cat"))
+		})
+	}
+}
+
+// The shell's own stdin stands above bash's descriptors.
+func TestAFileThatIsTheStdinOfAShellCannotBeWritten(t *testing.T) {
+	workspace, policy := usual(t)
+	where, err := sandbox.New(*policy)
+	require.NoError(t, err)
+	outside := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(outside, []byte("one\ntwo\n"), 0o644))
+	in, err := os.Open(outside)
+	require.NoError(t, err)
+	defer in.Close() // Read only.
+	sh, err := shell.Start(testenv.Context(t), &shell.Options{Dir: workspace, RuntimeDir: t.TempDir(), Transport: where, Stdin: in})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, sh.Close()) }()
+	const script = `read -r x; echo $x; for fd in /proc/self/fd/* /proc/$$/fd/*; do [[ $(readlink $fd) != */file ]] || echo $fd leads there; done
+chmod 600 /proc/self/fd/0; echo bites >/proc/self/fd/0`
+	assert.Equal(t, "one", says(t, sh, "{ "+script+"; } 2>/dev/null"))
+	b, err := os.ReadFile(outside)
+	require.NoError(t, err)
+	assert.Equal(t, "one\ntwo\n", string(b))
 }

@@ -9,14 +9,17 @@ import (
 
 // A descriptor leads to its file past all that is mounted in the sandbox: its owner can
 // open /proc/self/fd/0 again to write, change the file's mode, and leave a directory by
-// "..". So of the stdin that the caller has, the sandbox gets a pipe to which a file is
-// copied, or a device that is read-only to its owner. Pipes, sockets and terminals are
-// made for whoever reads them, and stay what they are.
+// "..". So for what the caller hands over, as stdin or above, the sandbox gets a pipe to which
+// a file is copied, or a device that is read-only to its owner. Pipes, sockets and terminals
+// stay what they are: they were made for their readers.
 
-// stdinPipe returns the end of a pipe that has the content of a regular file, and nil
-// for what is none. The goroutine that feeds it ends with the file, or with the last
-// reader: the caller closes the pipe when the process has its own.
-func stdinPipe(f *os.File) (*os.File, error) {
+// inputPipe returns the read end of a pipe that gets the content of a regular file. It returns
+// nil for other files and for nil. The goroutine that feeds the pipe ends with the file, or with
+// the last reader: the caller closes the pipe when the process has its own.
+func inputPipe(f *os.File) (*os.File, error) {
+	if f == nil {
+		return nil, nil
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return nil, err
@@ -47,9 +50,12 @@ func stdinPipe(f *os.File) (*os.File, error) {
 	return r, nil
 }
 
-// stdinDevice returns the device of the host's that f is, opened anew on this thread,
-// where it may be read-only, and nil for what is none of those that a sandbox has.
-func stdinDevice(f *os.File) (*os.File, error) {
+// inputDevice returns the device of the host's that f is, opened anew on this thread,
+// where it may be read-only, and nil for what is none of those that a sandbox has, and for nil.
+func inputDevice(f *os.File) (*os.File, error) {
+	if f == nil {
+		return nil, nil
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
 		return nil, err
