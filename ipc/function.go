@@ -55,6 +55,18 @@ func (s State) Trapping() []string {
 	return slices.Sorted(maps.Keys(trapping))
 }
 
+// MayOpen reports whether a script that runs in a shell of this state may leave a
+// descriptor open there, by exec or coproc, say: in its text, in a function, or where no
+// text shows it.
+func (s State) MayOpen(script string) bool {
+	return opens.MatchString(script) || sources.MatchString(script) || opens.Match(s.part[partFunctions])
+}
+
+var (
+	opens   = regexp.MustCompile(`\b(exec|coproc|eval|source)\b|\{\w+\}[<>]`)
+	sources = regexp.MustCompile(`(^|[\s;&|({])\.\s`)
+)
+
 var words = regexp.MustCompile(`[\w-]+`)
 
 // HasWord reports whether one of the words stands in the text by itself.

@@ -33,10 +33,11 @@ type bash struct {
 	files *ipc.Dir
 	watch *ipc.Watch
 
-	id    proc.ID // the process; Start is 0 where that is not known
-	first proc.ID // of its pid namespace, in which nobody else is; zero if it has none
-	stdin string  // its stdin, as proc.Stdin names it
-	seal  string  // marks the state that the exit trap saves
+	id          proc.ID // the process; Start is 0 where that is not known
+	first       proc.ID // of its pid namespace, in which nobody else is; zero if it has none
+	stdin       string  // its stdin, as proc.Stdin names it
+	descriptors int     // how many it has when no command has opened one; 0: unknown
+	seal        string  // marks the state that the exit trap saves
 
 	// As the last record said.
 	status   int
@@ -151,6 +152,7 @@ func (b *bash) open(ctx context.Context, bare bool) (err error) {
 		return err
 	}
 	b.stdin = proc.Stdin(b.id.PID)
+	b.descriptors, _ = proc.Descriptors(b.id.PID) // 0: there is no telling here.
 	return nil
 }
 

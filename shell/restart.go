@@ -114,11 +114,20 @@ func (s *PersistentShell) bury(what string) {
 		d.lost = append(d.lost, fmt.Sprintf("job %s, which runs on but is no job of the new bash", job))
 		s.orphans = append(s.orphans, id)
 	}
-	d.lost = append(d.lost, "open descriptors and coprocesses")
+	d.lost = append(d.lost, b.lostDescriptors()...)
 	if c, ok := b.conn.(transport.Enclosed); ok && len(c.Private()) > 0 {
 		d.lost = append(d.lost, "the files in "+strings.Join(c.Private(), ", "))
 	}
 	s.bash, s.died = nil, d
+}
+
+// lostDescriptors errs on the side of yes: nobody has looked at the descriptors since the
+// state was saved.
+func (b *bash) lostDescriptors() []string {
+	if !b.saved.have || b.saved.opened || b.saved.state.MayOpen(b.unsaved) {
+		return []string{"open descriptors and coprocesses"}
+	}
+	return nil
 }
 
 func count(n int, noun string) string {

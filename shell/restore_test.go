@@ -148,3 +148,30 @@ func TestABashWithoutTheBuiltinsThatReadACommandIsReplaced(t *testing.T) {
 		})
 	}
 }
+
+func TestARestartTellsOfDescriptorsOnlyIfTheyMayHaveBeenOpen(t *testing.T) {
+	const lost = "open descriptors and coprocesses"
+	for before, may := range map[string]bool{
+		"x=1": false, "echo execute ./a >f": false, "cat <f0 <(echo)": false,
+		"exec 9</dev/null": true, ": {fd}</dev/null": true, "coproc cat": true, "f() { exec 8</dev/null; }": true,
+	} {
+		t.Run(before, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			run(t, sh, "true; : exit") // It is known what the shell has before.
+			res := run(t, sh, before+"\nexit 7")
+			require.NotNil(t, res.Restart)
+			if may {
+				assert.Contains(t, res.Restart.Lost, lost)
+			} else {
+				assert.Empty(t, res.Restart.Lost)
+			}
+		})
+	}
+	sh := start(t, nil)
+	run(t, sh, "exec 9</dev/null")
+	run(t, sh, "true")
+	res := run(t, sh, "exit 7")
+	require.NotNil(t, res.Restart)
+	assert.Equal(t, []string{lost}, res.Restart.Lost, "they are seen, too")
+}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/ipc"
 )
 
@@ -16,6 +17,7 @@ type savedState struct {
 	commands int // that had run when it was saved
 	when     time.Time
 	cost     time.Duration
+	opened   bool // descriptors were open that commands had opened
 }
 
 // saver saves the state of a shell when it has been idle for a moment, so that
@@ -135,7 +137,11 @@ func (b *bash) saveNow(ctx context.Context, back string) error {
 	}
 	state.Dir = b.dir()
 	b.unsaved = ""
-	b.saved = savedState{state: state, have: true, commands: b.commands, when: time.Now(), cost: time.Since(began)}
+	descriptors, err := proc.Descriptors(b.id.PID)
+	b.saved = savedState{
+		state: state, have: true, commands: b.commands, when: time.Now(), cost: time.Since(began),
+		opened: err != nil || descriptors > b.descriptors,
+	}
 	b.setTrap(ctx)
 	return nil
 }

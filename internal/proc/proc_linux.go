@@ -338,6 +338,12 @@ func Dir(pid int) (string, error) {
 	return os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 }
 
+// Descriptors returns how many descriptors the process has open.
+func Descriptors(pid int) (int, error) {
+	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return len(names), err
+}
+
 // Stdin names the file that is the process' descriptor 0, a pipe by its inode.
 func Stdin(pid int) string {
 	name, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/fd/0") // Empty: it is not known.
