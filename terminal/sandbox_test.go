@@ -213,6 +213,7 @@ func TestATerminalInASandboxAsAnotherUser(t *testing.T) {
 // By the records of terminals a program would say which processes are signalled, and by
 // their socket it would type into others.
 func TestAProgramThatCouldReachTheRecordsIsRefused(t *testing.T) {
+	testenv.NeedProc(t)
 	dir := testenv.TempDir(t)
 	where, err := sandbox.New(sandbox.ReadOnly(dir))
 	require.NoError(t, err)
