@@ -151,7 +151,7 @@ func (b *bash) notRestored() (lost []string) {
 		lost = append(lost, fmt.Sprintf("working directory %s, which is gone: now in %s", b.lostDir, b.pwd))
 	}
 	for _, option := range b.leftOut {
-		lost = append(lost, fmt.Sprintf("option %s, with which no bash lasts", option))
+		lost = append(lost, fmt.Sprintf("option %s: it would end the new bash too", option))
 	}
 	if len(b.missing) > 0 {
 		const most = 20
