@@ -197,8 +197,8 @@ type declaration struct {
 	text []byte
 }
 
-// declarations takes the output of "declare -p" apart. What is no declaration is one
-// without a name.
+// declarations takes the output of "declare -p" apart. Other
+// text is returned as declarations without a name.
 func declarations(script []byte) []declaration {
 	var all []declaration
 	for _, text := range statements(script) {

@@ -206,7 +206,7 @@ func (r *Registry) recover() error {
 		close(j.ready)
 		j.readMemo()
 		r.jobs[id] = j
-		if f, err := j.read(); err == nil { // Else mind, or whoever asks for the job, says so.
+		if f, err := j.read(); err == nil { // An error is reported by mind, or when the job is asked for.
 			if f.exit == nil && r.crashed {
 				r.note(j, Event{Kind: Recovered})
 			}

@@ -127,7 +127,7 @@ func (s schemas) names() []string {
 	return append(slices.Clone(s.in.PropertyOrder), slices.Sorted(maps.Keys(s.hidden))...)
 }
 
-// property returns what is known of an argument; nil if there is none of that name.
+// property returns the schema of an argument, or nil if the tool has no such argument.
 func (s schemas) property(name string) *jsonschema.Schema {
 	if p := s.in.Properties[name]; p != nil {
 		return p
@@ -145,8 +145,8 @@ func (s schemas) first(name string, given map[string]any) any {
 	return nil
 }
 
-// take takes an argument out of what was given, under all of its names, and returns its
-// value; nil if there is none, or a wrong one.
+// take removes an argument from what was given, under all of its names, and returns its
+// value. It returns nil if the argument is missing or wrong.
 func (s schemas) take(name string, given map[string]any, longest float64, wrong *problems) (value any) {
 	property, before := s.property(name), ""
 	for _, as := range s.spellings[name] {

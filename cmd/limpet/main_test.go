@@ -53,7 +53,7 @@ func TestScript(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // Else each program sleeps for a second at its end.
-			env.Defer(func() { // What a script that failed has left on terminals.
+			env.Defer(func() {                        // What a script that failed has left on terminals.
 				state := filepath.Join(env.WorkDir, "state", "limpet", "terminals")
 				_ = exec.Command("limpet", "term", "stop", "--all", "--state", state).Run() // Mostly there are none.
 			})

@@ -28,8 +28,8 @@ type toRun struct {
 	// positional are $0, $1 and so on for scripts that came by -c.
 	positional []string
 
-	// stdinTaken reports whether a script was read from standard input, of which nothing
-	// is left for the scripts then.
+	// stdinTaken reports whether standard input was read as a script. The scripts then
+	// read nothing from it.
 	stdinTaken bool
 }
 

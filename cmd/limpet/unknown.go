@@ -109,8 +109,9 @@ func flagError(cmd *cobra.Command, err error, hint string) error {
 	return usagef(cmd, "%s", text)
 }
 
-// nearest is the name that may have been meant by a word that is none of them: one that
-// begins with it, or has its letters in another order, or differs in a third of them at most.
+// nearest returns the name that a mistyped word probably stands for: one that begins with the
+// word, has its letters in another order, or differs in at most a third of them. It returns ""
+// if there is no such name.
 func nearest(word string, names []string) string {
 	best, least := "", max(len(word)/3, 1)+1
 	for _, name := range names {
