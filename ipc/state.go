@@ -25,9 +25,9 @@ type State struct {
 	// Readonly are the readonly variables that are not bash's own.
 	Readonly []string
 
-	// LeftOut names the options that are no part of the state, although the shell had
-	// them set: errexit and nounset. One command that sets them is common, and every
-	// bash that got them back would end at the next command that fails.
+	// LeftOut are the options that the shell had set and the state leaves out: "set -e",
+	// "set -u". Commands that set them are common, and every bash that got them back would
+	// end at the next command that fails.
 	LeftOut []string
 
 	// InFunction says that bash was in a function when it wrote the state: by
@@ -97,7 +97,7 @@ func (d *Dir) readState(name, id, seal string) (State, error) {
 	state.IntTrap = bytes.Contains(part[partAliases], []byte("' SIGINT\n"))
 	// A shell with onecmd would end at once.
 	part[partSet] = bytes.ReplaceAll(part[partSet], []byte("set -o onecmd\n"), nil)
-	for option, name := range map[string]string{"errexit": "errexit (set -e)", "nounset": "nounset (set -u)"} {
+	for option, name := range map[string]string{"errexit": "set -e", "nounset": "set -u"} {
 		if with := []byte("set -o " + option + "\n"); bytes.Contains(part[partSet], with) {
 			part[partSet] = bytes.ReplaceAll(part[partSet], with, nil)
 			state.LeftOut = append(state.LeftOut, name)

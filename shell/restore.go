@@ -150,8 +150,8 @@ func (b *bash) notRestored() (lost []string) {
 	if b.lostDir != "" {
 		lost = append(lost, fmt.Sprintf("working directory %s, which is gone: now in %s", b.lostDir, b.pwd))
 	}
-	for _, option := range b.leftOut {
-		lost = append(lost, fmt.Sprintf("option %s: it would end the new bash too", option))
+	if len(b.leftOut) > 0 {
+		lost = append(lost, strings.Join(b.leftOut, " and ")+" (the new bash would end at the next failure, too)")
 	}
 	if len(b.missing) > 0 {
 		const most = 20
