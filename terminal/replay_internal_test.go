@@ -80,6 +80,7 @@ func readAll(t *testing.T, term *Terminal, context any) {
 }
 
 func TestADamagedReplayCostsNoMoreThanItSays(t *testing.T) {
+	t.Parallel() // It computes, and starts nothing.
 	r, said := warned(t)
 	term, sound := pastTerminal(t, r)
 	write := func(b []byte) { require.NoError(t, os.WriteFile(r.path(term.id, replayExt), b, 0o600)) }
