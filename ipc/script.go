@@ -112,7 +112,7 @@ func (d *Dir) evalScript(c Call) string {
 	b.WriteString(eval)
 	if c.Stdin {
 		// Nothing but stdin is left of it for what Script starts, nor for Script.
-		fmt.Fprintf(&b, " <&%d %d<&- >>", InputFD, InputFD)
+		fmt.Fprintf(&b, " <&%d %d<&- %d<&- >>", InputFD, InputFD, commandFD)
 	} else {
 		b.WriteString(" </dev/null >>")
 	}
@@ -150,12 +150,37 @@ func (d *Dir) lines(c Call) string {
 	if c.Enable {
 		enable = string(c.Names) + "enable . cd eval printf read return trap; "
 	}
-	return fmt.Sprintf("%s%s. %s; %s\n", enable, c.Names, Quote(d.eval.path), report(c.Names, c.ID)) + closingLine(c.Names, c.ID)
+	back := ""
+	if c.Stdin {
+		back = "; " + stopAtInput(c.Names)
+	}
+	return fmt.Sprintf("%s%s. %s; %s%s\n", enable, c.Names, Quote(d.eval.path), report(c.Names, c.ID), back) + closing(c)
+}
+
+// closing is the second line.
+func closing(c Call) string {
+	line := closingLine(c.Names, c.ID)
+	if c.Stdin {
+		line += stopAtInput(c.Names) + "\n"
+	}
+	return line
 }
 
 func closingLine(n Names, id string) string {
 	return fmt.Sprintf("case $? in 0) ;; *) %s ;; esac\n", report(n, id))
 }
+
+// stopAtInput is the command by which bash reads no command from what Script was given to
+// read. While that is descriptor 0, bash keeps its own in a copy, which Script can
+// close by its number: then there is nothing to come back to, and bash ends. Exit saves
+// the state, but is refused while there are stopped jobs.
+func stopAtInput(n Names) string {
+	return fmt.Sprintf("%stest /dev/fd/0 -ef /dev/fd/%d || %sexit || %skill -KILL $$", n, commandFD, n, n)
+}
+
+// KeepCommands is the command by which bash keeps a copy of the descriptor that it reads
+// commands from, to know it by. It comes before the first [Call] with Stdin.
+func KeepCommands() string { return fmt.Sprintf("exec %d<&0", commandFD) }
 
 // ProbeStatus is in the report on [Dir.Probe] if bash did what it was asked to.
 const ProbeStatus = 5
@@ -170,7 +195,7 @@ func (d *Dir) Probe(n Names, id string) (lines string, err error) {
 }
 
 // ClosingLine is the second line once more: a signal may throw that away too.
-func (r *Run) ClosingLine() string { return closingLine(r.call.Names, r.call.ID) }
+func (r *Run) ClosingLine() string { return closing(r.call) }
 
 // Report is the command by which bash reports on a line of limpet's own.
 func (d *Dir) Report(n Names, id string) string { return report(n, id) }
@@ -185,6 +210,9 @@ func report(n Names, id string) string {
 // above those that scripts name by a digit, and low: bash opens it again after each script,
 // also under a "ulimit -n".
 const InputFD = 10
+
+// commandFD is a copy of descriptor 0, which bash reads commands from.
+const commandFD = InputFD + 1
 
 // StartLine is the line that sources the prelude and reports that bash is
 // ready, with its version in the place of the flags.

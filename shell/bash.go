@@ -172,7 +172,11 @@ func (b *bash) watchFiles() {
 // greet runs the prelude and waits until bash reports.
 func (b *bash) greet(ctx context.Context) error {
 	id := ipc.NewID()
-	lines, err := b.files.Start(id, b.files.ExitTrap(b.seal)+"\n")
+	before := b.files.ExitTrap(b.seal) + "\n"
+	if b.opts.Stdin != nil {
+		before += ipc.KeepCommands() + "\n"
+	}
+	lines, err := b.files.Start(id, before)
 	if err != nil {
 		return err
 	}

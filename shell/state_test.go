@@ -206,7 +206,7 @@ func TestNoTrapOfOursIsToBeSeen(t *testing.T) {
 	sh := start(t, nil)
 	assert.Empty(t, says(t, sh, "trap -p; trap"))
 	assert.Empty(t, says(t, sh, "declare -F; alias; history"))
-	assert.Empty(t, says(t, sh, "compgen -v | grep -i limpet | grep -vE '^LIMPET_(SESSION|DEBUG)$'"))
+	assert.Empty(t, says(t, sh, "compgen -v | grep -i limpet | grep -vE '^LIMPET_(SESSION|DEBUG|TEST_REAPER)$'"))
 }
 
 func TestResetBringsBackTheStateAfterStart(t *testing.T) {

@@ -76,3 +76,35 @@ func TestAReadOfTheStdinOfTheShellIsStopped(t *testing.T) {
 		assert.Equal(t, "kept", says(t, sh, "echo $x; unset x"))
 	}
 }
+
+// Bash keeps its own descriptor 0 in a copy while a script reads, and the script can close
+// the copy.
+func TestWhatIsOnStdinIsNeverRun(t *testing.T) {
+	closeAll := `for fd in {3..40}; do eval "exec $fd<&-"; done`
+	for _, script := range []string{
+		"exec 10<&-", "exec 11<&-", "exec 12<&-", "exec 13<&-", "exec 14<&-", "exec 15<&-", closeAll, "ulimit -n 10", closeAll + "; ulimit -n 10",
+		closeAll + "; set -u; echo $nosuch", closeAll + "; exit 3", closeAll + "; set -e; false", closeAll + "; kill -INT $$; :", "enable -n test; " + closeAll,
+		closeAll + "; return 3", closeAll + "; eval 'test() { :; }; exec() { :; }'",
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			r, w, err := os.Pipe()
+			require.NoError(t, err)
+			defer r.Close() // Read only.
+			for range 200 { // More than the block that bash reads at a time.
+				_, err = w.WriteString("touch " + dir + "/ran; echo ran\n")
+				require.NoError(t, err)
+			}
+			require.NoError(t, w.Close())
+			sh := start(t, &shell.Options{Stdin: r})
+			run(t, sh, "x=1")
+			_, _ = sh.Run(testenv.Context(t), script) // It may have ended bash.
+			res, err := sh.Run(testenv.Context(t), "echo hi $x")
+			require.NoError(t, err)
+			assert.Equal(t, "hi 1\n", res.Stdout.String())
+			require.NoError(t, sh.Close())
+			assert.NoFileExists(t, filepath.Join(dir, "ran"))
+		})
+	}
+}
