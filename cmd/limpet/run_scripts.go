@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -265,6 +264,9 @@ func (s script) inline(text string) string {
 	return quoted(words) + " " + fd + "<<'" + end + "'\n" + strings.TrimSuffix(text, "\n") + "\n" + end
 }
 
+// shellSyntax are characters by which words are more than the arguments of one command.
+const shellSyntax = ";|&<>$()`\n#{}*?[]~\\!"
+
 // hint is about a script that is the name of a file, with arguments or without.
 func (s script) hint(code int) string {
 	text := strings.TrimSpace(s.text)
@@ -283,8 +285,10 @@ func (s script) hint(code int) string {
 		call := quoted([]string{name})
 		if len(s.words) > 0 {
 			call = quoted(s.words)
+		} else if rest := text[len(name):]; rest != "" && !strings.ContainsAny(rest, shellSyntax) {
+			call += rest
 		} else {
-			call += cmp.Or(text[len(name):], " [argument...]")
+			call += " [argument...]" // Pasted, the rest of the script would run outside of limpet.
 		}
 		hint := fmt.Sprintf("%s is a file here, and no command: run it by limpet run -f %s", name, call)
 		if executable {
