@@ -124,7 +124,7 @@ func (r *Restart) String() string {
 		return text + "; starting a new bash failed: " + r.Err.Error()
 	}
 	if len(r.Lost) == 0 {
-		return text // As everything is as it was, there is nothing to tell of it.
+		return text // What is restored is news only beside what is not.
 	}
 	if len(r.Restored) > 0 {
 		text += "; restored: " + strings.Join(r.Restored, ", ")

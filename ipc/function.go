@@ -62,6 +62,9 @@ func (s State) MayOpen(script string) bool {
 	return opens.MatchString(script) || sources.MatchString(script) || opens.Match(s.part[partFunctions])
 }
 
+// Mentions reports whether a function of the state has the word in it.
+func (s State) Mentions(word string) bool { return HasWord(string(s.part[partFunctions]), word) }
+
 var (
 	opens   = regexp.MustCompile(`\b(exec|coproc|eval|source)\b|\{\w+\}[<>]`)
 	sources = regexp.MustCompile(`(^|[\s;&|({])\.\s`)

@@ -23,6 +23,7 @@ const (
 	kindVariable = "variable"
 	kindFunction = "function"
 	kindMark     = "attributes of the function"
+	kindTrap     = "trap for"
 )
 
 func (p Piece) String() string { return p.Kind + " " + p.Name }
@@ -38,14 +39,23 @@ func SizeOf(pieces []Piece) (size int) {
 // Pieces returns what brings the state back in the directory dir, in order: options that
 // decide how functions parse come first, "set -o" last.
 func (s State) Pieces(dir string) []Piece {
+	var variables, late []Piece
+	for _, p := range variablePieces(s.part[partVariables]) {
+		if slices.Contains(switches, p.Name) {
+			late = append(late, p)
+		} else {
+			variables = append(variables, p)
+		}
+	}
 	goTo := Piece{text: fmt.Appendf(nil, "cd -- %s\n", Quote(dir)), builtin: true}
 	all := slices.Concat(
 		[]Piece{goTo}, // Before the variables, which have PWD and OLDPWD as they were.
 		optionPieces(s.part[partOptions]),
-		variablePieces(s.part[partVariables]),
+		variables,
 		functionPieces(s.part[partFunctions], s.part[partMarks]),
 		markPieces(s.part[partMarks]),
 		aliasPieces(s.part[partAliases]),
+		late,
 		optionPieces(s.part[partSet]),
 	)
 	if dir != string(s.part[partDir]) {
@@ -54,6 +64,10 @@ func (s State) Pieces(dir string) []Piece {
 	}
 	return all
 }
+
+// switches are variables that set an option when they are set: functions whose names are no
+// identifiers cannot be read in posix mode.
+var switches = []string{"POSIXLY_CORRECT", "IGNOREEOF"}
 
 func optionPieces(script []byte) (all []Piece) {
 	for _, text := range statements(script) {
@@ -103,7 +117,7 @@ func markPieces(script []byte) (all []Piece) {
 // bash leaves out the word alias.
 func aliasPieces(script []byte) (all []Piece) {
 	for _, text := range statements(script) {
-		p := Piece{Kind: "trap for", Name: lastWord(text), text: text, builtin: true}
+		p := Piece{Kind: kindTrap, Name: lastWord(text), text: text, builtin: true}
 		if !bytes.HasPrefix(text, []byte("trap -- ")) {
 			definition := bytes.TrimPrefix(bytes.TrimPrefix(text, []byte("alias ")), []byte("-- "))
 			name, _, _ := bytes.Cut(definition, []byte("="))
@@ -160,9 +174,14 @@ func (s State) Missing(of State) (missing []Piece) {
 	for _, p := range of.Pieces(of.Dir) {
 		has[p.String()] = p.text
 	}
-	for _, p := range s.Pieces(s.Dir) {
+	pieces := s.Pieces(s.Dir)
+	runs := slices.ContainsFunc(pieces, Piece.runs)
+	for _, p := range pieces {
 		text, found := has[p.String()]
-		if p.Kind != "" && (!found || !bytes.Equal(text, p.text) && !p.changes()) {
+		same := func() bool {
+			return p.changes() || bytes.Equal(text, p.text) || p.Kind == kindVariable && (runs || sameMap(text, p.text))
+		}
+		if p.Kind != "" && p.Name != "" && !(found && same()) {
 			missing = append(missing, p)
 		}
 	}
@@ -177,6 +196,30 @@ func (s State) Missing(of State) (missing []Piece) {
 var bashOwn = []string{
 	"_", "COLUMNS", "COMP_WORDBREAKS", "DIRSTACK", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "LINES", "OLDPWD",
 	"PIPESTATUS", "PPID", "PWD", "RANDOM", "SECONDS", "SHELLOPTS", "SRANDOM", "UID",
+}
+
+// runs reports whether bash runs the piece by itself, between commands: it may have changed
+// any variable since it was restored.
+func (p Piece) runs() bool {
+	switch p.Kind {
+	case kindVariable:
+		return p.Name == "PROMPT_COMMAND" || (p.Name == "PS0" || p.Name == "PS1") && bytes.ContainsAny(p.text, "$`")
+	case kindTrap:
+		return slices.Contains([]string{"DEBUG", "ERR", "RETURN"}, p.Name)
+	}
+	return false
+}
+
+// sameMap reports whether two declarations of an associative array differ in the order of
+// the elements at most: bash turns the order round within each slot of its hash table.
+func sameMap(one, other []byte) bool {
+	if !(declaration{text: one}).has("A") || len(one) != len(other) {
+		return false
+	}
+	a, b := bytes.Clone(one), bytes.Clone(other)
+	slices.Sort(a)
+	slices.Sort(b)
+	return bytes.Equal(a, b)
 }
 
 // changes reports whether bash may have the piece in another form than the one that it
@@ -195,6 +238,12 @@ func (p Piece) changes() bool {
 type declaration struct {
 	name string
 	text []byte
+}
+
+// has reports whether the variable has the attribute.
+func (d declaration) has(attribute string) bool {
+	attributes, _, ok := bytes.Cut(bytes.TrimPrefix(d.text, []byte("declare -")), []byte(" "))
+	return ok && bytes.HasPrefix(d.text, []byte("declare -")) && bytes.Contains(attributes, []byte(attribute))
 }
 
 // declarations takes the output of "declare -p" apart. Other

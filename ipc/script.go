@@ -226,6 +226,7 @@ func (d *Dir) startLine(id string) string {
 const (
 	partDir       = iota
 	partFunction  // the functions that bash was in
+	partCounts    // of positional parameters, and of directories that pushd has stacked
 	partOptions   // shopt, umask
 	partVariables // with their attributes
 	partFunctions
@@ -243,7 +244,7 @@ func saveTo(n Names, path, id string) string {
 	b.WriteString("{ ")
 	for _, builtin := range []string{
 		`printf '%s\0' "${PWD-}"`,
-		`printf '%s ' "${FUNCNAME[@]-}"`, `printf '\0'`,
+		`printf '%s ' "${FUNCNAME[@]-}"`, `printf '\0%s %s\0' "$#" "${#DIRSTACK[@]}"`,
 		"shopt -p", "umask -p", `printf '\0'`,
 		"declare -p", `printf '\0'`,
 		"declare -f", `printf '\0'`,

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // State is a saved shell: a script of builtins that brings variables,
@@ -24,6 +23,10 @@ type State struct {
 
 	// Readonly are the readonly variables that are not bash's own.
 	Readonly []string
+
+	// Unsaved is what the shell had and no state has: positional parameters, a stack of
+	// directories.
+	Unsaved []string
 
 	// LeftOut are the options that the shell had set and the state leaves out: "set -e",
 	// "set -u". Commands that set them are common, and every bash that got them back would
@@ -88,7 +91,8 @@ func (d *Dir) readState(name, id, seal string) (State, error) {
 		return State{}, err
 	}
 	part := bytes.SplitN(b, []byte{0}, parts+1) // One more is enough to see that it is wrong.
-	if len(part) != parts || string(part[partSeal]) != id {
+	// A function named declare may have written what is no variable.
+	if len(part) != parts || string(part[partSeal]) != id || !bytes.Contains(part[partVariables], []byte(" BASHOPTS=")) {
 		return State{}, fmt.Errorf("ipc: the state in %q was not saved whole", name)
 	}
 	state := State{Dir: string(part[partDir]), InFunction: len(bytes.TrimSpace(part[partFunction])) > 0}
@@ -97,6 +101,13 @@ func (d *Dir) readState(name, id, seal string) (State, error) {
 	state.IntTrap = bytes.Contains(part[partAliases], []byte("' SIGINT\n"))
 	// A shell with onecmd would end at once.
 	part[partSet] = bytes.ReplaceAll(part[partSet], []byte("set -o onecmd\n"), nil)
+	parameters, directories, _ := bytes.Cut(part[partCounts], []byte(" "))
+	if string(parameters) != "0" && !state.InFunction {
+		state.Unsaved = append(state.Unsaved, "positional parameters")
+	}
+	if len(directories) > 1 || bytes.ContainsAny(directories, "23456789") { // Bash counts the working directory.
+		state.Unsaved = append(state.Unsaved, "stack of directories (pushd)")
+	}
 	for option, name := range map[string]string{"errexit": "set -e", "nounset": "set -u"} {
 		if with := []byte("set -o " + option + "\n"); bytes.Contains(part[partSet], with) {
 			part[partSet] = bytes.ReplaceAll(part[partSet], with, nil)
@@ -128,14 +139,9 @@ func (d *Dir) readBounded(name string) ([]byte, error) {
 var bashReadonly = []string{"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"}
 
 func readonlyNames(variables []byte) (names []string) {
-	for line := range strings.Lines(string(variables)) {
-		attributes, name, ok := strings.Cut(strings.TrimPrefix(line, "declare -"), " ")
-		if !ok || !strings.HasPrefix(line, "declare -") || !strings.Contains(attributes, "r") {
-			continue
-		}
-		name, _, _ = strings.Cut(strings.TrimSpace(name), "=")
-		if !slices.Contains(bashReadonly, name) {
-			names = append(names, name)
+	for _, d := range declarations(variables) {
+		if d.has("r") && !slices.Contains(bashReadonly, d.name) {
+			names = append(names, d.name)
 		}
 	}
 	return names
@@ -144,15 +150,14 @@ func readonlyNames(variables []byte) (names []string) {
 // userTraps takes limpet's own exit trap out, and reports whether the user has
 // one.
 func userTraps(script []byte, seal string) (kept []byte, exitTrap bool) {
-	for line := range bytes.Lines(script) {
-		// A trap of several lines has its name on the last one.
-		if bytes.HasSuffix(line, []byte("' EXIT\n")) {
-			if bytes.Contains(line, []byte(seal)) {
+	for _, text := range statements(script) {
+		if bytes.HasPrefix(text, []byte("trap -- ")) && bytes.HasSuffix(text, []byte(" EXIT\n")) {
+			if bytes.Contains(text, []byte(seal)) {
 				continue
 			}
 			exitTrap = true
 		}
-		kept = append(kept, line...)
+		kept = append(kept, text...)
 	}
 	return kept, exitTrap
 }

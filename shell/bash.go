@@ -36,6 +36,7 @@ type bash struct {
 	id          proc.ID // the process; Start is 0 where that is not known
 	first       proc.ID // of its pid namespace, in which nobody else is; zero if it has none
 	stdin       string  // its stdin, as proc.Stdin names it
+	limits      string  // as proc.Limits had them at the start
 	descriptors int     // how many it has when no command has opened one; 0: unknown
 	seal        string  // marks the state that the exit trap saves
 
@@ -153,6 +154,7 @@ func (b *bash) open(ctx context.Context, bare bool) (err error) {
 	}
 	b.stdin = proc.Stdin(b.id.PID)
 	b.descriptors, _ = proc.Descriptors(b.id.PID) // 0: there is no telling here.
+	b.limits = proc.Limits(b.id.PID)
 	return nil
 }
 

@@ -146,7 +146,7 @@ func (s *PersistentShell) part(h *Running) {
 		d.lost = append(d.lost, fmt.Sprintf("job %s, which runs on but is no job of the new bash", job))
 		s.orphans = append(s.orphans, proc.ID{PID: job.PID, Start: job.Start})
 	}
-	d.lost = append(d.lost, b.lostDescriptors()...)
+	d.lost = append(d.lost, b.unsavable(d.state)...)
 	s.bash, s.died = nil, d
 
 	<-s.guarded // The guard knows of the mark that goes.

@@ -38,7 +38,7 @@ func (b *bash) couldNotRead(ctx context.Context, r *running) bool {
 func (b *bash) complaint(ctx context.Context, r *running) string {
 	_, stderr := b.conn.Said()
 	for line := range strings.Lines(string(stderr)) {
-		if lacksBuiltin(line, ".") && !b.reads(ctx) {
+		if b.lacksBuiltin(line, ".") && !b.reads(ctx) {
 			return line
 		}
 		at := strings.LastIndex(line, b.files.Path())
@@ -55,7 +55,7 @@ func (b *bash) complaint(ctx context.Context, r *running) string {
 		return ""
 	}
 	out, errs, err := r.Read(complaintMax)
-	if text := out.String() + errs.String(); err == nil && lacksBuiltin(text, "eval") && !b.reads(ctx) {
+	if text := out.String() + errs.String(); err == nil && !b.mayDisable(r.req.Script) && b.lacksBuiltin(text, "eval") && !b.reads(ctx) {
 		return text
 	}
 	return ""
@@ -64,10 +64,24 @@ func (b *bash) complaint(ctx context.Context, r *running) string {
 // complaintMax is more than bash says of a builtin that is missing, in bytes.
 const complaintMax = 512
 
-// lacksBuiltin reports whether the text may be what bash says when a builtin was
-// disabled (enable -n): a line in some language, with the builtin's name.
-func lacksBuiltin(text, name string) bool {
-	return strings.Contains(text, ": "+name+": ") && strings.Count(text, "\n") == 1
+// lacksBuiltin reports whether the text may be what bash says when limpet calls a builtin
+// that was disabled (enable -n): a line in some language, with the builtin's name. What a
+// script says that calls it by its bare name differs, as long as there is no function named
+// builtin.
+func (b *bash) lacksBuiltin(text, name string) bool {
+	if strings.Count(text, "\n") != 1 {
+		return false
+	}
+	if b.names == ipc.ViaBuiltin {
+		return strings.Contains(text, ": builtin: "+name+": ")
+	}
+	return strings.Contains(text, ": "+name+": ")
+}
+
+// mayDisable reports whether the script, or a function that it may call, has the word
+// enable. A script that has run must not run again because of what it has disabled.
+func (b *bash) mayDisable(script string) bool {
+	return ipc.HasWord(script, "enable") || b.saved.state.Mentions("enable")
 }
 
 // reads reports whether bash can read and run a script.

@@ -114,20 +114,24 @@ func (s *PersistentShell) bury(what string) {
 		d.lost = append(d.lost, fmt.Sprintf("job %s, which runs on but is no job of the new bash", job))
 		s.orphans = append(s.orphans, id)
 	}
-	d.lost = append(d.lost, b.lostDescriptors()...)
+	d.lost = append(d.lost, b.unsavable(d.state)...)
 	if c, ok := b.conn.(transport.Enclosed); ok && len(c.Private()) > 0 {
 		d.lost = append(d.lost, "the files in "+strings.Join(c.Private(), ", "))
 	}
 	s.bash, s.died = nil, d
 }
 
-// lostDescriptors errs on the side of yes: nobody has looked at the descriptors since the
-// state was saved.
-func (b *bash) lostDescriptors() []string {
-	if !b.saved.have || b.saved.opened || b.saved.state.MayOpen(b.unsaved) {
-		return []string{"open descriptors and coprocesses"}
+// unsavable returns what goes with bash because no state has it. It errs on the side of
+// yes: nobody has looked at descriptors and limits since the state was saved.
+func (b *bash) unsavable(state ipc.State) []string {
+	lost := slices.Clone(state.Unsaved)
+	if !b.saved.have || b.saved.limited || ipc.HasWord(b.unsaved, "ulimit") || state.Mentions("ulimit") {
+		lost = append(lost, "limits (ulimit)")
 	}
-	return nil
+	if !b.saved.have || b.saved.opened || state.MayOpen(b.unsaved) {
+		lost = append(lost, "open descriptors and coprocesses")
+	}
+	return lost
 }
 
 func count(n int, noun string) string {

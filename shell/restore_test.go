@@ -174,3 +174,80 @@ func TestARestartTellsOfDescriptorsOnlyIfTheyMayHaveBeenOpen(t *testing.T) {
 	require.NotNil(t, res.Restart)
 	assert.Equal(t, []string{lost}, res.Restart.Lost, "they are seen, too")
 }
+
+// A map comes back in another order, a prompt counts on, a trap notes what runs.
+func TestWhatIsRestoredIsNotToldAsMissing(t *testing.T) {
+	for _, set := range []string{
+		"declare -A m; for i in {1..200}; do m[key$i]=$i; done",
+		`PROMPT_COMMAND='n=$((n+1))'`, `PROMPT_COMMAND='now=$EPOCHREALTIME'`, `PS1='$((n++)) '`,
+		`set -T; trap 'x=$BASH_COMMAND' DEBUG`,
+		"my-fn() { echo hi; }; set -o posix", "my-fn() { echo hi; }; POSIXLY_CORRECT=1",
+		"a=([5]=x [1]='y z'); b=(); declare -a c; declare -x d; unset e", "x=$'\\xff\\x01'; y='declare -x z=\"1\"'",
+		`trap $'echo usr\ncase x in \'y\') ;; esac; : \' EXIT\n\'' USR1`,
+	} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			run(t, sh, set)
+			run(t, sh, "true; : exit")
+			for range 2 {
+				res := run(t, sh, "v=1; exit 7")
+				require.NotNil(t, res.Restart)
+				assert.Empty(t, res.Restart.Lost)
+				assert.Equal(t, "1", says(t, sh, "echo $v; unset v"))
+			}
+		})
+	}
+}
+
+func TestARestartTellsOfWhatNoStateHas(t *testing.T) {
+	for set, lost := range map[string]string{
+		"set -- a b c": "positional parameters", "pushd / >/dev/null; pushd /usr >/dev/null": "stack of directories (pushd)",
+		"ulimit -Sn 100": "limits (ulimit)",
+	} {
+		for _, exit := range []string{"\nexit 7", ""} {
+			t.Run(set+exit, func(t *testing.T) {
+				t.Parallel()
+				sh := start(t, nil)
+				run(t, sh, "true; : exit")
+				res := run(t, sh, set+exit)
+				if exit == "" {
+					require.Nil(t, res.Restart)
+					res = run(t, sh, "exit 7")
+				}
+				require.NotNil(t, res.Restart)
+				assert.Contains(t, res.Restart.Lost, lost)
+				assert.Empty(t, run(t, sh, "true").Restart)
+				res = run(t, sh, "exit 7")
+				assert.Empty(t, res.Restart.Lost, "it is told once")
+			})
+		}
+	}
+}
+
+// Such a script has run, whatever it has made of bash.
+func TestAScriptThatDisablesWhatItUsesRunsOnce(t *testing.T) {
+	for _, script := range []string{
+		"enable -n eval; eval true", "f() { enable -n eval; eval x; }; f", `enable -n eval; echo "bash: eval: nope" >&2; false`,
+		"enable -n .; . /dev/null", `echo "bash: builtin: eval: nope" >&2; false`, `e=ena; ${e}ble -n eval; eval true`,
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			run(t, sh, "x=1")
+			res := run(t, sh, "echo ran >>count; "+script)
+			assert.NotZero(t, res.ExitCode)
+			assert.NotEmpty(t, res.Stderr.String())
+			assert.Equal(t, "ran", says(t, sh, "cat count"))
+		})
+	}
+}
+
+func TestFunctionsThatHideTheStateDoNotWipeIt(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "x=1; : exit")
+	run(t, sh, "true")
+	run(t, sh, "builtin() { :; }; command() { :; }; declare() { :; }")
+	run(t, sh, "\\exit 7")
+	assert.Equal(t, "1 yes", says(t, sh, "echo $x ${HOME+yes}"))
+}

@@ -18,6 +18,7 @@ type savedState struct {
 	when     time.Time
 	cost     time.Duration
 	opened   bool // descriptors were open that commands had opened
+	limited  bool // limits were not those of the start
 }
 
 // saver saves the state of a shell when it has been idle for a moment, so that
@@ -140,7 +141,7 @@ func (b *bash) saveNow(ctx context.Context, back string) error {
 	descriptors, err := proc.Descriptors(b.id.PID)
 	b.saved = savedState{
 		state: state, have: true, commands: b.commands, when: time.Now(), cost: time.Since(began),
-		opened: err != nil || descriptors > b.descriptors,
+		opened: err != nil || descriptors > b.descriptors, limited: proc.Limits(b.id.PID) != b.limits,
 	}
 	b.setTrap(ctx)
 	return nil

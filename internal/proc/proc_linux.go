@@ -338,6 +338,13 @@ func Dir(pid int) (string, error) {
 	return os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 }
 
+// Limits returns the limits of the process as the kernel writes them, and "" if it has
+// ended.
+func Limits(pid int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid)) // Gone, as said above.
+	return string(b)
+}
+
 // Descriptors returns how many descriptors the process has open.
 func Descriptors(pid int) (int, error) {
 	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

@@ -23,6 +23,7 @@ func Ran(ID) time.Duration             { return 0 }
 func AwaitStop(ID, time.Duration) bool { return false }
 func Dir(int) (string, error)          { return "", errors.ErrUnsupported }
 func Descriptors(int) (int, error)     { return 0, errors.ErrUnsupported }
+func Limits(int) string                { return "" }
 func Now() uint64                      { return 0 }
 func AwaitsInput(int, string) bool     { return false }
 func Stdin(int) string                 { return "" }
