@@ -170,14 +170,15 @@ func TestAHostWhoseDirectoryIsRemovedEnds(t *testing.T) {
 // A host does not go before all is written down.
 func TestAHostWaitsForRoomOnTheDisk(t *testing.T) {
 	ts := newTerms(t)
-	id := ts.start("read -r x; echo hello; exit 5")
+	gate := filepath.Join(t.TempDir(), "go")
+	id := ts.start("until [[ -e " + gate + " ]]; do sleep 0.01; done; echo hello; exit 5")
 	aside := ts.state + ".aside"
 	// Its socket is in the directory: another name of that stands in for a full disk, as far
 	// as new files go.
 	var info terminal.Info
 	require.NoError(t, json.Unmarshal([]byte(ts.limpet("info", "--json", id)), &info))
-	ts.limpet("send", id, "Enter") // It ends while the directory is gone, or right before.
 	require.NoError(t, os.Rename(ts.state, aside))
+	require.NoError(t, os.WriteFile(gate, nil, 0o600))
 	assert.Eventually(t, func() bool { return syscall.Kill(info.PID, 0) != nil }, patience, time.Millisecond)
 	assert.Never(t, func() bool { return syscall.Kill(info.OwnerPID, 0) != nil }, 300*time.Millisecond, time.Millisecond, "the host has gone")
 	require.NoError(t, os.Rename(aside, ts.state))
