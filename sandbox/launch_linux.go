@@ -197,9 +197,9 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 	}
 	handed := slices.Concat([]*os.File{spec.Stdin}, spec.Files)
 	for i, f := range handed {
-		pipe, err := inputPipe(f)
+		pipe, err := inputPipe(f, l.policy.user())
 		if err != nil {
-			return nil, &Error{Code: ErrMount, Detail: fmt.Sprintf("%s %s cannot be handed over: %v", descriptorName(i), f.Name(), err)}
+			return nil, &Error{Code: ErrMount, Detail: fmt.Sprintf("%s cannot be handed over: %v", handedName(i, f), err), Hint: "give a file or a pipe instead"}
 		}
 		if pipe != nil {
 			defer pipe.Close() // Bwrap has its own, or there is none.
@@ -228,12 +228,16 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 	return c, nil
 }
 
-// descriptorName says which of the descriptors that are handed over the i-th is.
-func descriptorName(i int) string {
-	if i == 0 {
-		return "stdin"
+// handedName says what the i-th of the files is that are handed over. A shell has the
+// program's own stdin further up.
+func handedName(i int, f *os.File) string {
+	switch {
+	case f.Name() == os.Stdin.Name():
+		return "standard input"
+	case i == 0:
+		return "stdin " + f.Name()
 	}
-	return fmt.Sprintf("descriptor %d", firstFD+i-1)
+	return fmt.Sprintf("descriptor %d %s", firstFD+i-1, f.Name())
 }
 
 // fork starts bwrap on the thread that is there for it, with what is handed over of the

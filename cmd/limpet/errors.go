@@ -57,6 +57,7 @@ var flagNames = strings.NewReplacer(
 	"use WorkspaceWrite on", "use --sandbox workspace-write on",
 	"show it by ExtraRO, or by Root: All", "show it by --ro",
 	"create it, or make it Optional", "create it",
+	"give a file or a pipe instead", "give a file or a pipe instead, or nothing at all (limpet run -n)",
 	"by Net.Allow=HOST", "by --allow HOST", "Net.Allow", "--allow", "Net.Private", "the library's Net.Private",
 	"leave RunAs out", "leave --run-as out",
 	"FS.ExtraRO", "--ro", "FS.ExtraRW", "--rw", "FS.Workspace", "--workspace",
