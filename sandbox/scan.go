@@ -16,13 +16,13 @@ import (
 )
 
 // The bounds of a search for what is to be masked or protected. A sandbox starts in some
-// milliseconds; with as many mounts as this it is some hundred, since bwrap
-// reads the list of mounts for each.
+// milliseconds; with as many guards as this it is a second or two, and with twice as many
+// four times that, since bwrap reads the list of mounts for each.
 const (
 	scanDepth   = 3
 	scanEntries = 100_000
 	scanMasks   = 500
-	scanGuards  = 200 // each is two mounts, as the directory that holds it is one
+	scanGuards  = 300 // each is two mounts, as the directory that holds it is one
 )
 
 // notSecret ends the names of files that are there to be copied, or for others.
@@ -131,9 +131,21 @@ func (p Policy) scan() (found, error) {
 			}
 		}
 	}
-	// What is in a directory comes after it.
-	slices.SortFunc(all.guards, func(a, b guard) int { return strings.Compare(a.root, b.root) })
+	all.guards = p.thatHold(all.guards)
+	if len(all.guards) > scanGuards {
+		return found{}, mountError("show the directories that hold them by FS.ExtraRO, work in a directory below, or set FS.ScanProtect to fewer names",
+			"FS.ScanProtect: more than %d files have a protected name and could be written, such as %q", scanGuards, all.guards[0].root)
+	}
 	return all, nil
+}
+
+// thatHold are those guards that have something to hold: the sandbox could write what they
+// are for. What is in a directory comes after it.
+func (p Policy) thatHold(guards []guard) []guard {
+	m := mountsOf(p, host{}, place{})
+	guards = slices.DeleteFunc(guards, func(g guard) bool { return len(m.names(g.root, writable)) == 0 })
+	slices.SortFunc(guards, func(a, b guard) int { return strings.Compare(a.root, b.root) })
+	return slices.CompactFunc(guards, func(a, b guard) bool { return a.root == b.root })
 }
 
 // A looker is a search under way. It follows no symlinks, also if somebody
@@ -195,9 +207,7 @@ func (l *looker) entry(dir *os.File, path string, e fs.DirEntry, depth int, prot
 		return l.add(path, e)
 	}
 	if protect && slices.Contains(l.names, e.Name()) && !slices.Contains(l.shown, path) {
-		if err := l.protect(path, e); err != nil {
-			return err
-		}
+		l.protect(path, e)
 		protect = false // What is in it is read-only as well.
 	}
 	protect = protect && !slices.Contains(notProtected, e.Name())
@@ -251,21 +261,17 @@ func (l *looker) target(path string) (entry, bool) {
 
 // protect takes a file or directory with a protected name. Nothing can be mounted on a
 // symlink: what it leads to is protected, and the tripwire sees if it leads elsewhere.
-func (l *looker) protect(path string, e fs.DirEntry) error {
+func (l *looker) protect(path string, e fs.DirEntry) {
 	real := path
 	if e.Type()&fs.ModeSymlink != 0 {
 		l.links = append(l.links, spot{l.root, strings.TrimPrefix(path, l.root+"/")})
 		match, ok := l.target(path)
 		if !ok {
-			return nil
+			return
 		}
 		real = match.path
 	}
 	g := whole(real)
 	g.why, g.scanned = whyProtected(path), true
-	if l.guards = append(l.guards, g); len(l.guards) > scanGuards {
-		return mountError("set FS.ScanProtect to fewer names, or work in a directory below",
-			"FS.ScanProtect: more than %d files have a protected name, such as %s", scanGuards, fmt.Sprintf("%q", path))
-	}
-	return nil
+	l.guards = append(l.guards, g)
 }

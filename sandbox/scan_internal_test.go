@@ -130,7 +130,7 @@ func TestNamesAreProtectedToADepthOfThree(t *testing.T) {
 	}
 	p := WorkspaceWrite(w)
 	p.FS.ExtraRW = []Bind{{Src: filepath.Join(w, "asked/.npmrc")}}
-	assert.Equal(t, []string{".npmrc", ".vscode", "a/.npmrc", "a/.vscode", "a/b/.npmrc", "rc"}, guardsOf(t, p))
+	assert.Equal(t, []string{".npmrc", "a/.npmrc", "a/.vscode", "a/b/.npmrc", "rc"}, guardsOf(t, p), ".vscode is one of FS.Protect")
 	r, err := p.resolve()
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []spot{{w, ".cursor"}, {w, ".profile"}, {w, "a/.bashrc"}, {w, "a/.zshrc"}}, r.wire.named)
@@ -138,7 +138,7 @@ func TestNamesAreProtectedToADepthOfThree(t *testing.T) {
 	assert.NotContains(t, r.wire.missing, spot{w, ".npmrc"})
 
 	p.FS.ScanMasks = []string{}
-	assert.Len(t, guardsOf(t, p), 6, "one search does without the other")
+	assert.Len(t, guardsOf(t, p), 5, "one search does without the other")
 	p.FS.ScanProtect = []string{}
 	assert.Empty(t, guardsOf(t, p))
 	r, err = p.resolve()
@@ -155,12 +155,24 @@ func TestNamesAreProtectedToADepthOfThree(t *testing.T) {
 func TestProtectedNamesAreBounded(t *testing.T) {
 	w := filepath.Join(tree(t), "home/w")
 	for i := range scanGuards + 1 {
-		require.NoError(t, os.MkdirAll(filepath.Join(w, fmt.Sprint(i)), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(w, fmt.Sprint(i), ".npmrc"), nil, 0o600))
+		require.NoError(t, os.MkdirAll(filepath.Join(w, "in", fmt.Sprint(i)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(w, "in", fmt.Sprint(i), ".npmrc"), nil, 0o600))
 	}
 	_, err := WorkspaceWrite(w).resolve()
 	require.ErrorIs(t, err, ErrMount)
-	assert.ErrorContains(t, err, fmt.Sprintf("FS.ScanProtect: more than %d files have a protected name, such as", scanGuards))
+	assert.ErrorContains(t, err, fmt.Sprintf("FS.ScanProtect: more than %d files have a protected name and could be written, such as", scanGuards))
+
+	// There is nothing to protect where nothing can be written.
+	for _, p := range []Policy{
+		ReadOnly(w), Scratch(w), WorkspaceWrite(w).With([]string{w + "/in"}, nil), WorkspaceWrite(w).With([]string{w + "/in/1"}, nil),
+	} {
+		_, err := p.resolve()
+		assert.NoError(t, err, p.Name)
+	}
+	p := ReadOnly(w).With(nil, []string{w + "/in/1"})
+	assert.Equal(t, []string{"in/1/.npmrc"}, guardsOf(t, p))
+	_, err = ReadOnly(w).With(nil, []string{w + "/in"}).resolve()
+	assert.ErrorIs(t, err, ErrMount)
 }
 
 func TestEveryProtectedNameHasItsReasonOnce(t *testing.T) {
