@@ -65,13 +65,8 @@ func gitGuards(p Policy) ([]guard, error) {
 		return nil, err
 	}
 	f.own(repo, p.FS.Git)
-	for _, path := range repo.hooksAndIncludes() {
-		if !pathWithin(w, path) {
-			path = realPath(path) // The workspace may have another name there.
-		}
-		if !pathWithin(path, w) { // What holds the workspace cannot be read-only.
-			f.guards = append(f.guards, whole(path))
-		}
+	if err := f.configured(repo); err != nil {
+		return nil, err
 	}
 	if repo.dir == "" {
 		return f.guards, nil
@@ -137,6 +132,20 @@ func (f *finder) own(r repository, mode GitMode) {
 	default:
 		add(committed(r.common, ""), committed(r.dir, ""))
 	}
+}
+
+// configured guards what git's configuration names when git is run in the repository.
+func (f *finder) configured(r repository) error {
+	paths, err := r.hooksAndIncludes()
+	for _, path := range paths {
+		if !pathWithin(f.workspace, path) {
+			path = realPath(path) // The workspace may have another name there.
+		}
+		if !pathWithin(path, f.workspace) { // What holds the workspace cannot be read-only.
+			f.guards = append(f.guards, whole(path))
+		}
+	}
+	return err
 }
 
 // readOnly guards all of git's directories.

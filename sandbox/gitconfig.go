@@ -1,38 +1,48 @@
 package sandbox
 
 import (
-	"bufio"
-	"io"
+	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
-
-// hooksPath and include.path, in whatever section they are: a path too many does
-// no harm (git-config(1)).
-var configPath = regexp.MustCompile(`(?i)^\s*(?:\[[^\]]*\]\s*)?(hookspath|path)\s*=\s*(.*)$`)
 
 // hooksAndIncludes lists files and directories of which git's configuration says that git
 // runs, or reads as configuration, what is in them: that of the repository, if there is
-// one, of the user and of the system. A directory of hooks that is relative is one of the
-// workspace.
-func (r repository) hooksAndIncludes() []string {
+// one, of the environment, of the user and of the system. A directory of hooks that is
+// relative is one of the workspace.
+func (r repository) hooksAndIncludes() ([]string, error) {
 	c := configReader{top: r.top, seen: make(map[string]bool)}
 	if r.dir != "" {
 		c.read(filepath.Join(r.common, "config"), 0)
 		c.read(filepath.Join(r.dir, "config.worktree"), 0)
 	}
-	for _, file := range userConfigs() {
-		if there(file) {
-			c.paths = append(c.paths, file) // It may be a symlink into the workspace.
-			c.read(realPath(file), 0)
-		}
+	for _, v := range environmentValues() {
+		c.take(v, "", 0)
 	}
-	return c.paths
+	for _, file := range userConfigs() {
+		c.paths = append(c.paths, file) // It may be a symlink into the workspace, or be made.
+		c.read(file, 0)
+	}
+	return c.paths, c.err
+}
+
+// environmentValues are those of git's configuration that have a variable each
+// (git-config(1), GIT_CONFIG_COUNT).
+func environmentValues() (values []gitValue) {
+	count, _ := strconv.Atoi(os.Getenv("GIT_CONFIG_COUNT")) // 0: git gives up on what is no number.
+	for i := range count {
+		key, ok := os.LookupEnv(fmt.Sprintf("GIT_CONFIG_KEY_%d", i))
+		if !ok {
+			break // Git gives up on it too.
+		}
+		name := key[strings.LastIndexByte(key, '.')+1:]
+		values = append(values, gitValue{strings.ToLower(name), os.Getenv(fmt.Sprintf("GIT_CONFIG_VALUE_%d", i))})
+	}
+	return values
 }
 
 // userConfigs are the files of git's configuration for all repositories (git-config(1),
@@ -65,62 +75,68 @@ type configReader struct {
 	top   string // of the workspace's repository
 	paths []string
 	seen  map[string]bool
+	err   error // the first one
 }
 
 // deepestInclude is where git gives up (config.c, MAX_INCLUDE_DEPTH).
 const deepestInclude = 10
 
 func (c *configReader) read(file string, depth int) {
-	if c.seen[file] || depth > deepestInclude {
+	if c.seen[file] || depth > deepestInclude || c.err != nil {
 		return
 	}
 	c.seen[file] = true
-	for _, line := range configLines(file) {
-		m := configPath.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		value, _, _ := strings.Cut(m[2], " #")
-		value, _, _ = strings.Cut(value, " ;")
-		value = strings.ReplaceAll(strings.Trim(strings.TrimSpace(value), `"`), `\\`, `\`)
-		if rest, ok := strings.CutPrefix(value, "~/"); ok {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				continue // Git gives up on it too.
-			}
-			value = filepath.Join(home, rest)
-		}
-		isHooks := strings.EqualFold(m[1], "hookspath")
-		switch {
-		case value == "" || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "%") || hasNUL(value):
-			continue // Of another user, or where git is installed: not in the workspace.
-		case filepath.IsAbs(value):
-			value = filepath.Clean(value)
-		case isHooks: // From where hooks are run.
-			value = filepath.Join(c.top, value)
-		default:
-			value = filepath.Join(filepath.Dir(file), value)
-		}
-		c.paths = append(c.paths, value)
-		if !isHooks {
-			c.read(realPath(value), depth+1) // Whatever the condition is: a path too many does no harm.
-		}
+	values, err := gitValues(realPath(file))
+	if err != nil {
+		c.err = err
+		return
+	}
+	for _, v := range values {
+		c.take(v, file, depth)
 	}
 }
 
-func configLines(path string) []string {
-	const most = 1 << 20
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+// take notes what a value names, if it is hooksPath or include.path, in whatever section
+// they are: a path too many does no harm. File is empty if the value is not one of a file.
+func (c *configReader) take(v gitValue, file string, depth int) {
+	isHooks := v.name == "hookspath"
+	if !isHooks && v.name != "path" {
+		return
+	}
+	path, ok := fromHome(v.text)
+	switch {
+	case !ok || path == "" || strings.HasPrefix(path, "%") || hasNUL(path):
+		return // Such as where git is installed: not in the workspace.
+	case filepath.IsAbs(path):
+		path = filepath.Clean(path)
+	case isHooks: // From where hooks are run.
+		path = filepath.Join(c.top, path)
+	case file == "":
+		return // Git gives up on it.
+	default:
+		path = filepath.Join(filepath.Dir(file), path)
+	}
+	c.paths = append(c.paths, path)
+	if !isHooks {
+		c.read(path, depth+1) // Whatever the condition is: a path too many does no harm.
+	}
+}
+
+// fromHome replaces a ~ or ~user at the start by the home directory. It is not ok if there
+// is none: git gives up on it too.
+func fromHome(path string) (string, bool) {
+	rest, ok := strings.CutPrefix(path, "~")
+	if !ok {
+		return path, true
+	}
+	name, rest, _ := strings.Cut(rest, "/")
+	if name == "" {
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, rest), err == nil
+	}
+	who, err := user.Lookup(name)
 	if err != nil {
-		return nil
+		return "", false
 	}
-	defer f.Close() // Read only.
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	var lines []string
-	for s := bufio.NewScanner(io.LimitReader(f, most)); s.Scan(); {
-		lines = append(lines, s.Text())
-	}
-	return lines
+	return filepath.Join(who.HomeDir, rest), true
 }

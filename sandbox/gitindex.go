@@ -10,8 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,7 +21,11 @@ import (
 // that is missing has none. Split says that the index is more than one file.
 func (r repository) gitlinks() (links []string, split bool, err error) {
 	hash := 20 // Of an object's name, in bytes. The index does not say which it is.
-	if slices.ContainsFunc(configLines(filepath.Join(r.common, "config")), sha256Config.MatchString) {
+	config, err := gitValues(filepath.Join(r.common, "config"))
+	if err != nil {
+		return nil, false, err
+	}
+	if slices.ContainsFunc(config, func(v gitValue) bool { return v.name == "objectformat" && strings.EqualFold(v.text, "sha256") }) {
 		hash = 32
 	}
 	links, shared, err := readIndex(filepath.Join(r.dir, "index"), hash)
@@ -32,8 +36,6 @@ func (r repository) gitlinks() (links []string, split bool, err error) {
 	more, _, err := readIndex(filepath.Join(r.dir, "sharedindex."+shared), hash)
 	return append(links, more...), true, err
 }
-
-var sha256Config = regexp.MustCompile(`(?i)objectformat\s*=\s*"?sha256`)
 
 // readIndex reads an index file (gitformat-index(5)). Shared is the name of the
 // one that it changes, if it is a split index.

@@ -142,8 +142,11 @@ func (p Policy) scan() (found, error) {
 // thatHold are those guards that have something to hold: the sandbox could write what they
 // are for. What is in a directory comes after it.
 func (p Policy) thatHold(guards []guard) []guard {
-	m := mountsOf(p, host{}, place{})
-	guards = slices.DeleteFunc(guards, func(g guard) bool { return len(m.names(g.root, writable)) == 0 })
+	v := viewOf(p)
+	guards = slices.DeleteFunc(guards, func(g guard) bool {
+		reach, _ := v.reach(g.root)
+		return reach < writable
+	})
 	slices.SortFunc(guards, func(a, b guard) int { return strings.Compare(a.root, b.root) })
 	return slices.CompactFunc(guards, func(a, b guard) bool { return a.root == b.root })
 }
