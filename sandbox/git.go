@@ -190,6 +190,9 @@ func (f *finder) submodules(r repository, depth int) error {
 			continue
 		}
 		f.readOnly(sub)
+		if err := f.configured(sub); err != nil {
+			return err
+		}
 		if err := f.submodules(sub, depth+1); err != nil {
 			return err
 		}

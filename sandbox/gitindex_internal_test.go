@@ -192,3 +192,23 @@ func TestWhatTheUsersConfigurationNamesIsGuarded(t *testing.T) {
 	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(top, "none"))
 	assert.Equal(t, []string{"/home/w/system", "missing /home/w/.git"}, guarded(WorkspaceWrite(w)))
 }
+
+// A directory of hooks that is relative is one of each submodule, too.
+func TestWhatTheUsersConfigurationNamesInSubmodulesIsGuarded(t *testing.T) {
+	top := tree(t, "home/w/sub/hooks/x", "home/w/hooks/x", "home/w/other/x")
+	w := filepath.Join(top, "home/w")
+	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(top, "home/config"))
+	require.NoError(t, os.WriteFile(filepath.Join(top, "home/config"), []byte("[core]\nhooksPath = hooks\n"), 0o600))
+	gitIn(t, w, "init", "-q")
+	for _, sub := range []string{"sub", "other"} {
+		gitIn(t, filepath.Join(w, sub), "init", "-q")
+		gitIn(t, filepath.Join(w, sub), "commit", "-q", "--allow-empty", "-m", "x")
+		gitIn(t, w, "add", sub)
+	}
+	p := WorkspaceWrite(w)
+	p.FS.Protect, p.FS.ScanProtect = []string{}, []string{}
+	r, err := p.resolve()
+	require.NoError(t, err)
+	assert.Subset(t, readOnlyIn(r), []string{w + "/hooks", w + "/sub/hooks"})
+	assert.Contains(t, r.wire.missing, spot{w, "other/hooks"})
+}

@@ -60,6 +60,10 @@ func (p Policy) present(links []spot) (Policy, error) {
 				missing = append(missing, spot{p.FS.Workspace, strings.TrimPrefix(path, p.FS.Workspace+"/")})
 			case there(g.root):
 				missing = append(missing, spot{g.root, one.rel})
+			default:
+				if top := p.shares(path); top != "" {
+					missing = append(missing, spot{top, strings.TrimPrefix(path, top+"/")})
+				}
 			}
 		}
 		if len(here.parts) > 0 {
@@ -107,6 +111,20 @@ func (p Policy) present(links []spot) (Policy, error) {
 		return p, p.refuseMissing()
 	}
 	return p, nil
+}
+
+// shares is the directory outside of the workspace that has the path and that the sandbox
+// could write, or empty.
+func (p Policy) shares(path string) string {
+	dirs := []string{p.FS.HomeDir, p.FS.TmpDir}
+	for _, b := range p.FS.ExtraRW {
+		dirs = append(dirs, b.Src)
+	}
+	i := slices.IndexFunc(dirs, func(dir string) bool { return dir != "" && dir != path && pathWithin(dir, path) })
+	if i < 0 {
+		return ""
+	}
+	return dirs[i]
 }
 
 // refuseMissing is for MissingRefuse, and for what FS.Protect lists.

@@ -121,3 +121,59 @@ func TestAnIndexIsReadAgainWhateverItSaysOfItself(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".git/index"), []byte("DIRC"), 0o600))
 	assert.Contains(t, paths(w.look()), filepath.Join(dir, ".git/index"), "what cannot be read may say anything")
 }
+
+// What the user's configuration names may be missing where the sandbox could make it.
+func TestWhatTheUsersConfigurationNamesCanBeMissingElsewhere(t *testing.T) {
+	top := tree(t, "home/w/", "home/.config/", "home/.gitconfig", "data/rw/", "data/ro/")
+	w := filepath.Join(top, "home/w")
+	t.Setenv("HOME", filepath.Join(top, "home"))
+	t.Setenv("XDG_CONFIG_HOME", "")
+	require.NoError(t, os.WriteFile(filepath.Join(top, "home/.gitconfig"),
+		[]byte("[core]\nhooksPath = "+top+"/data/rw/a/hooks\nhooksPath = "+top+"/data/ro/hooks\nhooksPath = "+top+"/data/hooks\n"), 0o600))
+	p := WorkspaceWrite(w).With([]string{top + "/data/ro"}, []string{top + "/data/rw", top + "/home/.config"})
+	p.FS.Protect, p.FS.ScanProtect = []string{}, []string{}
+	r, err := p.resolve()
+	require.NoError(t, err)
+	assert.Equal(t, []spot{{top + "/data/rw", "a/hooks"}, {top + "/home/.config", "git/config"}, {w, ".git"}}, r.wire.missing)
+
+	watch := newWatcher(r, nil)
+	require.Empty(t, watch.look())
+	require.NoError(t, os.MkdirAll(filepath.Join(top, "data/rw/a/hooks"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(top, "home/.config/git"), 0o700))
+	assert.Equal(t, []string{top + "/data/rw/a/hooks"}, paths(watch.look()))
+}
+
+// linked is the tripwire of a workspace in which .profile leads to end by way of mid.
+func linked(t *testing.T, files ...string) (workspace string, w *watcher) {
+	t.Helper()
+	workspace = filepath.Join(tree(t, files...), "home/w")
+	require.NoError(t, os.Symlink("mid", filepath.Join(workspace, ".profile")))
+	require.NoError(t, os.Symlink("end", filepath.Join(workspace, "mid")))
+	p := WorkspaceWrite(workspace)
+	p.FS.Protect = []string{}
+	r, err := p.resolve()
+	require.NoError(t, err)
+	w = newWatcher(r, nil)
+	require.Empty(t, w.look())
+	return workspace, w
+}
+
+// What a symlink with a protected name leads to is what counts, by whichever way.
+func TestASymlinkMayNotLeadElsewhereByAnother(t *testing.T) {
+	dir, w := linked(t, "home/w/end", "home/w/evil")
+	require.NoError(t, os.Remove(filepath.Join(dir, "mid")))
+	require.NoError(t, os.Symlink("evil", filepath.Join(dir, "mid")))
+	assert.Equal(t, []string{filepath.Join(dir, ".profile")}, paths(w.look()))
+	assert.Empty(t, w.look(), "it is told once")
+
+	dir, w = linked(t, "home/w/end")
+	require.NoError(t, os.Remove(filepath.Join(dir, "mid")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mid"), nil, 0o600))
+	assert.Equal(t, []string{filepath.Join(dir, ".profile")}, paths(w.look()))
+}
+
+func TestASymlinkThatLedNowhereMayNotLeadSomewhere(t *testing.T) {
+	dir, w := linked(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "end"), nil, 0o600))
+	assert.Equal(t, []string{filepath.Join(dir, ".profile")}, paths(w.look()))
+}
