@@ -29,7 +29,8 @@ type watcher struct {
 }
 
 // sighting is something that is there. The target is that of one of git's
-// symlinks: one that leads elsewhere is another one. Crowded is a directory with
+// symlinks: one that leads elsewhere is another one. Of one with a protected name, it is
+// also what it leads to in the end. Crowded is a directory with
 // too many files to look at: something may hide among them.
 type sighting struct {
 	spot
@@ -107,11 +108,12 @@ func (w *watcher) sightings() []sighting {
 }
 
 // namedLinks lists what is now where a symlink with a protected name was at the start. It
-// is another sighting if it leads elsewhere, or is no symlink.
+// is another sighting if it leads elsewhere, be it by another symlink, or is no symlink.
 func (w *watcher) namedLinks() (list []sighting) {
 	for _, s := range findAll(w.named) {
-		target, _ := os.Readlink(s.path()) // Empty: it is none.
-		list = append(list, sighting{spot: s, target: target})
+		target, _ := os.Readlink(s.path())        // Empty: it is none.
+		end, _ := filepath.EvalSymlinks(s.path()) // Empty: it leads nowhere.
+		list = append(list, sighting{spot: s, target: target + "\x00" + end})
 	}
 	return list
 }
