@@ -49,7 +49,8 @@ running in the background ends with limpet.
 Scripts read limpet's standard input, unless it is a terminal, or had a script in it.
 Several scripts share it, as the commands of one script do. Limpet does not read ahead
 of them, so in a "while read" loop lines are lost only to a script that reads (cat,
-ssh), and -n keeps it from that.
+ssh), and -n keeps it from that. With --sandbox it does read ahead of them if standard
+input is a file: give -n in such a loop.
 
 With --json, each result is one line of JSON on stdout and there is no live
 output. Bytes that are not UTF-8 become U+FFFD there.`,
