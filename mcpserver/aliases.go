@@ -19,7 +19,7 @@ type alias struct {
 	unless string
 
 	// as is the number that is meant. Nil: the one that is given. A foreground call can
-	// have a timeout of longest seconds.
+	// have a timeout of longest seconds; of a background call that is infinite.
 	as func(n, longest float64) float64
 
 	// also are arguments that the alias means besides, where they are not given.
@@ -41,7 +41,7 @@ var aliases = []alias{
 	{name: "run_in_background", to: []string{"background"}},
 	{name: "is_background", to: []string{"background"}},
 	{name: "timeout_seconds", to: []string{"timeout_seconds"}, as: secondsUnlessAbsurd},
-	{name: "timeout", to: []string{"timeout_seconds"}, as: secondsUnlessTooLong},
+	{name: "timeout", to: []string{"timeout_seconds"}, as: secondsUnlessInThousands},
 	{name: "timeout_ms", to: []string{"timeout_seconds"}, as: milliseconds},
 	{name: "timeout_secs", to: []string{"timeout_seconds"}},
 	{name: "timeout_sec", to: []string{"timeout_seconds"}},
@@ -68,17 +68,26 @@ var aliases = []alias{
 
 func milliseconds(n, _ float64) float64 { return n / 1000 }
 
-// secondsUnlessTooLong takes a number that can be no seconds for milliseconds.
-func secondsUnlessTooLong(n, longest float64) float64 {
-	if n > longest {
+// secondsUnlessAbsurd takes a number that can be no seconds for milliseconds. One that is
+// up to ten times too long may be either, and is refused as seconds: some hours were meant,
+// and a command that is stopped after as many seconds fails without a reason.
+func secondsUnlessAbsurd(n, longest float64) float64 {
+	if n > 10*longest {
 		return n / 1000
 	}
 	return n
 }
 
-// secondsUnlessAbsurd does so where the name says seconds: some hours more than there may
-// be are meant, and refused.
-func secondsUnlessAbsurd(n, longest float64) float64 { return secondsUnlessTooLong(n, 10*longest) }
+// secondsUnlessInThousands does so where the name says no unit. A background call can have any
+// number of seconds: there it is the thousands that show milliseconds, from a minute on, as
+// Claude Code writes them.
+func secondsUnlessInThousands(n, longest float64) float64 {
+	const minute = 60_000
+	if math.IsInf(longest, 1) && n >= minute && math.Mod(n, 1000) == 0 {
+		return n / 1000
+	}
+	return secondsUnlessAbsurd(n, longest)
+}
 
 // bytesOfTokens is what so many tokens are of text, some 4 bytes each, within what can be
 // asked for.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -81,7 +82,7 @@ func (s schemas) decode(arguments json.RawMessage, in any, longest float64) (wro
 		return wrong
 	}
 	if background, _ := s.first("background", given).(bool); background {
-		longest = maxSeconds
+		longest = math.Inf(1)
 	}
 	right := make(map[string]any)
 	for _, name := range s.names() {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A number that can be no seconds is milliseconds. Where the name says seconds it is some
-// hours too many, unless it is absurd.
+// A number that can be no seconds is milliseconds. Up to ten times too many may be either,
+// and are refused: as seconds. In the background it is the thousands that tell.
 func TestATimeoutThatIsTooLongIsMilliseconds(t *testing.T) {
 	for _, row := range []struct {
 		arguments string
@@ -17,13 +17,25 @@ func TestATimeoutThatIsTooLongIsMilliseconds(t *testing.T) {
 	}{
 		{`{"timeout": 30}`, 30},
 		{`{"timeout": 3600}`, 3600},
-		{`{"timeout": 5000}`, 5},
+		{`{"timeout": 3601}`, 3601}, // It is refused, as those are that follow.
+		{`{"timeout": 5000}`, 5000},
+		{`{"timeout": "7200"}`, 7200},
+		{`{"timeout": 36000}`, 36000},
+		{`{"timeout": 36001}`, 36.001},
+		{`{"timeout": 60000}`, 60},
 		{`{"timeout": "120000"}`, 120},
 		{`{"timeout_ms": 500}`, 0.5},
 		{`{"timeout_ms": 7200000}`, 7200},
-		{`{"timeout_seconds": 7200}`, 7200}, // It is refused.
+		{`{"timeout_seconds": 7200}`, 7200}, // It is refused as well.
 		{`{"timeout_seconds": 600000}`, 600},
-		{`{"timeout": 5000, "timeout_seconds": 5, "timeout_ms": 5000}`, 5},
+		{`{"timeout": 50000, "timeout_seconds": 50, "timeout_ms": 50000}`, 50},
+		{`{"timeout": 7200, "background": true}`, 7200},
+		{`{"timeout": 59000, "background": true}`, 59000},
+		{`{"timeout": 60000, "background": true}`, 60},
+		{`{"timeout": "600000", "run_in_background": "true"}`, 600},
+		{`{"timeout": 604801, "is_background": true}`, 604801},
+		{`{"timeout_seconds": 600000, "background": true}`, 600000},
+		{`{"timeout": 600000, "background": false}`, 600},
 		{`{"timeout": 86400, "background": true}`, 86400},
 		{`{"timeout_seconds": 86400, "run_in_background": "true"}`, 86400},
 		{`{"timeout_ms": 500, "background": true}`, 0.5},

@@ -42,7 +42,7 @@ func TestNamesAndTypesThatModelsKnowFromElsewhereAreUnderstood(t *testing.T) {
 	id := h.background("default", "cat", object{"keep_stdin_open": true})
 	for _, name := range []string{"id", "job_id", "task_id", "bash_id", "shell_id", "process_id", "session_id"} {
 		h.call("job_submit", object{name: id, "chars": name})
-		_, text := h.call("job_wait", object{name: id, "pattern": "^" + name + "$", "timeout": 20000})
+		_, text := h.call("job_wait", object{name: id, "pattern": "^" + name + "$", "timeout": 60000})
 		assert.Contains(t, text, "[matched after", name)
 		_, text = h.call("job_log", object{name: id, "filter": name})
 		assert.Contains(t, text, "[1 lines found]", name)

@@ -82,7 +82,7 @@ func (s *Server) checkJobWait(in *jobWaitIn) (wrong problems) {
 	}
 	most := s.opts.MaxTimeout.Seconds()
 	wrong.when(in.TimeoutSeconds > most, "timeout_seconds",
-		`"timeout_seconds" is %v, and can be %v at most: the job runs on, and you can wait again`, in.TimeoutSeconds, most)
+		`"timeout_seconds" is %v, and can be %v at most: the job runs on, and you can wait again; timeout_ms is for milliseconds`, in.TimeoutSeconds, most)
 	wrong.when(len(in.Jobs) > 0 && in.Session != "", "jobs session", `only one of "jobs" and "session" can be used`)
 	wrong.when(in.Pattern == "" && in.FromOffset > 0, "from_offset pattern", `"from_offset" goes with "pattern"`)
 	wrong.matchable("pattern", in.Pattern)

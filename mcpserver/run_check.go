@@ -18,7 +18,7 @@ func (s *Server) checkRun(in *runIn) (wrong problems) {
 		wrong.when(in.KeepStdinOpen, "background keep_stdin_open", `"keep_stdin_open" goes with background: true`)
 		s.fillRun(in)
 		wrong.when(in.TimeoutSeconds > s.opts.MaxTimeout.Seconds(), "timeout_seconds",
-			`"timeout_seconds" is %v, and can be %v at most: for longer, use background: true`, in.TimeoutSeconds, s.opts.MaxTimeout.Seconds())
+			`"timeout_seconds" is %v, and can be %v at most: for longer, use background: true; timeout_ms is for milliseconds`, in.TimeoutSeconds, s.opts.MaxTimeout.Seconds())
 		wrong.when(in.Stdin != nil && in.OnTimeout == onTimeoutBackground, "stdin on_timeout",
 			`a command with "stdin" cannot be moved to the background: start it with background: true and keep_stdin_open, or leave on_timeout out`)
 	}

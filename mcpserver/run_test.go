@@ -92,6 +92,7 @@ func TestBadArgumentsAreResultsThatSayWhatIsWrong(t *testing.T) {
 		{object{"command": "ls", "timeout_seconds": "soon"}, `"timeout_seconds" must be a number, and is a string ("soon")`},
 		{object{"command": "ls", "timeout_seconds": -1}, `"timeout_seconds" is -1, and must be 0.001 or more`},
 		{object{"command": "ls", "timeout_seconds": 7200}, `use background: true`},
+		{object{"command": "ls", "timeout": 7200}, `is 7200, and can be 3600 at most: for longer, use background: true; timeout_ms is for milliseconds`},
 		{object{"command": "ls", "max_output_bytes": 300.5}, `"max_output_bytes" must be an integer`},
 		{object{"command": "ls", "on_timeout": "explode"}, `must be one of "stop", "background"`},
 		{object{"command": "ls", "watch": []string{"("}, "background": true}, "missing closing )"},

@@ -68,7 +68,7 @@ func (s *Server) checkWait(in *waitIn) (wrong problems) {
 	}
 	most := s.opts.MaxTimeout.Seconds()
 	wrong.when(in.Timeout > most, "timeout_seconds",
-		`"timeout_seconds" is %v, and can be %v at most: the program runs on, and can be waited for again`, in.Timeout, most)
+		`"timeout_seconds" is %v, and can be %v at most: the program runs on, and can be waited for again; timeout_ms is for milliseconds`, in.Timeout, most)
 	wrong.when(in.Text != "" && in.Pattern != "", "text pattern",
 		`only one of "text" and "pattern" can be used; a pattern can have alternatives, as in a|b`)
 	wrong.when(in.Gone && in.Text == "" && in.Pattern == "", "gone text pattern", `"gone" goes with "text" or "pattern"`)
