@@ -48,6 +48,7 @@ var aliases = []alias{
 	{name: "yield_time_ms", to: []string{"settle_seconds", "timeout_seconds"}, as: milliseconds, also: map[string]any{"on_timeout": onTimeoutBackground}},
 	{name: "idle_timeout", to: []string{"idle_timeout_seconds"}},
 	{name: "max_output_tokens", to: []string{"max_output_bytes"}, as: bytesOfTokens},
+	{name: "job", to: []string{"jobs"}},
 	{name: "id", to: subject},
 	{name: "job_id", to: subject},
 	{name: "task_id", to: subject},
@@ -58,6 +59,7 @@ var aliases = []alias{
 	// Where commands are run it may be a process that is meant, or a shell.
 	{name: "session_id", to: append(slices.Clone(subject), "session"), unless: "command"},
 	{name: "session_name", to: []string{"session"}},
+	{name: "name", to: []string{"checkpoint"}},
 	{name: "chars", to: []string{"text"}},
 	{name: "input", to: []string{"text"}},
 	{name: "filter", to: []string{"pattern"}},
@@ -107,6 +109,8 @@ func (s schemas) meansNothing(name string, value any) bool {
 	case "tty":
 		terminal := s.property("argv") != nil
 		return coerced(&jsonschema.Schema{Type: "boolean"}, value) == terminal
+	case "yield_time_ms", "max_output_tokens": // Codex sends them with whatever it types.
+		return s.property("text") != nil
 	}
 	return value == nil
 }

@@ -51,6 +51,7 @@ func TestEachAliasIsUnderstoodBySomeTool(t *testing.T) {
 	understood := make(map[string]bool)
 	for _, s := range []schemas{
 		schemasOf[runIn](), schemasOf[readIn](), schemasOf[jobWriteIn](), schemasOf[jobLogIn](), schemasOf[sessionIn](), schemasOf[sendIn](), schemasOf[createIn](),
+		schemasOf[jobWaitIn](), schemasOf[checkpointIn](),
 	} {
 		for _, spellings := range s.spellings {
 			for _, as := range spellings {
