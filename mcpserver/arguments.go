@@ -78,7 +78,7 @@ func (p problems) text(tool, example string) string {
 func (s schemas) decode(arguments json.RawMessage, in any, longest float64) (wrong problems) {
 	given, err := objectOf(arguments)
 	if err != nil {
-		wrong.add("", "%v", err)
+		wrong.add(strings.Join(s.names(), " "), "%v", err) // Whatever else is found wrong follows from that.
 		return wrong
 	}
 	if background, _ := s.first("background", given).(bool); background {

@@ -130,6 +130,9 @@ func TestArgumentsThatAreNoObjectAreToldAsWell(t *testing.T) {
 	}
 	assert.Equal(t, "a\n[exit 0]", textOf(call(`"{\"command\": \"echo a\"}"`)), "some clients send them as a string")
 	assert.Contains(t, textOf(call(`["echo a"]`)), "no JSON object")
+	for _, none := range []string{`[]`, `5`, `true`} {
+		assert.Contains(t, textOf(call(none)), "nothing was done: the arguments are no JSON object: ", "what is missing follows from that")
+	}
 	assert.Contains(t, textOf(call(`"echo a"`)), `no JSON object: "echo a"`)
 	assert.Contains(t, textOf(call(`null`)), `"command" is missing`)
 }

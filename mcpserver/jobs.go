@@ -66,9 +66,17 @@ func jobOf(job jobs.Job) *jobOut {
 	return out
 }
 
+// howStopped says how a job was stopped, in words.
+var howStopped = map[string]string{
+	jobs.ByTimeout: "at its timeout", jobs.ByRequest: "on request", jobs.ByProgram: "at the end of the server", jobs.ByShutdown: "at the end of the server",
+}
+
 // String is a job in a line.
 func (j *jobOut) String() string {
 	parts := []string{j.Job + ": " + j.State}
+	if j.Why != "" {
+		parts[0] += " (" + j.Why + ")"
+	}
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if j.ExitCode != nil {
 		add("exit code %d", *j.ExitCode)
@@ -77,10 +85,7 @@ func (j *jobOut) String() string {
 		add("%s", j.Signal)
 	}
 	if j.StoppedBy != "" {
-		add("stopped by %s", j.StoppedBy)
-	}
-	if j.Why != "" {
-		add("%s", j.Why)
+		add("stopped %s", howStopped[j.StoppedBy])
 	}
 	if j.PID != 0 {
 		add("pid %d", j.PID)

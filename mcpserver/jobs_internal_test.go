@@ -34,7 +34,7 @@ func TestHowAJobEndedInAnAnswer(t *testing.T) {
 		{
 			jobs.Job{ID: "job-a", Command: "a", State: jobs.Exited, Dir: "/", Elapsed: 3 * time.Hour, Exit: &jobs.Exit{Code: 2, Stopped: jobs.ByTimeout}},
 			jobOut{Job: "job-a", Command: "a", State: "exited", Dir: "/", ElapsedSeconds: 10800, ExitCode: code(2), StoppedBy: "timeout"},
-			"job-a: exited, exit code 2, stopped by timeout, after 10800 s, 0 bytes of output, in /: a",
+			"job-a: exited, exit code 2, stopped at its timeout, after 10800 s, 0 bytes of output, in /: a",
 		},
 		{
 			jobs.Job{ID: "job-a", Command: "a", State: jobs.Exited, Dir: "/", Leftover: true, Warnings: []string{"careful"}, Output: jobs.Output{Lost: 3}, Exit: &jobs.Exit{Code: -1, Signal: syscall.SIGSEGV}},
@@ -42,9 +42,9 @@ func TestHowAJobEndedInAnAnswer(t *testing.T) {
 			"job-a: exited, signal 11 (segmentation fault), after 0 s, 0 bytes of output, processes that it has started run on, careful, the disk had no room for 3 bytes of its output, in /: a",
 		},
 		{
-			jobs.Job{ID: "job-a", Command: "a", State: jobs.Lost, Dir: "/", Exit: &jobs.Exit{Code: -1, Why: "nobody saw how it ended"}},
-			jobOut{Job: "job-a", Command: "a", State: "lost", Dir: "/", Why: "nobody saw how it ended"},
-			"job-a: lost, nobody saw how it ended, after 0 s, 0 bytes of output, in /: a",
+			jobs.Job{ID: "job-a", Command: "a", State: jobs.Lost, Dir: "/", Elapsed: 1614 * time.Millisecond, Exit: &jobs.Exit{Code: -1, Why: "nobody saw how it ended", Stopped: jobs.ByRequest}},
+			jobOut{Job: "job-a", Command: "a", State: "lost", Dir: "/", ElapsedSeconds: 1.614, Why: "nobody saw how it ended", StoppedBy: "stop"},
+			"job-a: lost (nobody saw how it ended), stopped on request, after 1.614 s, 0 bytes of output, in /: a",
 		},
 	} {
 		got := jobOf(row.job)

@@ -104,7 +104,7 @@ func TestJobsOfTwoSessionsAreListedApart(t *testing.T) {
 	out, text := h.call("job_list", object{"session": "one"})
 	job := out["jobs"].([]any)[0].(object)
 	assert.Equal(t, "stop", job["stopped_by"], "it ends with its session, and can still be looked at")
-	assert.Contains(t, text, "stopped by stop")
+	assert.Contains(t, text, "stopped on request")
 }
 
 func TestALeftoverOfAJobIsListedAsRunning(t *testing.T) {

@@ -42,4 +42,8 @@ func (s *Server) feed(id, text string, end bool) error {
 	return err
 }
 
-func rounded(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+// rounded is a time in seconds, to the millisecond. Seconds would add two numbers, and 1.614
+// be 1.6139999999999999.
+func rounded(d time.Duration) float64 {
+	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
+}

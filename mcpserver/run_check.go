@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"cmp"
+	"errors"
 	"regexp"
 	"time"
 
@@ -27,7 +28,13 @@ func (s *Server) checkRun(in *runIn) (wrong problems) {
 	for _, pattern := range in.Watch {
 		wrong.matchable("watch", pattern)
 	}
-	if err := (command.Request{Script: in.Command}).Validate(); err != nil && !(in.Restart && in.Command == "") {
+	switch err := (command.Request{Script: in.Command}).Validate(); {
+	case err == nil, in.Restart && in.Command == "":
+	case errors.Is(err, command.ErrEmptyScript):
+		wrong.add("command", `"command" is empty`)
+	case errors.Is(err, command.ErrNUL):
+		wrong.add("command", `"command" holds a NUL byte, which bash cannot carry: pass binary data by "stdin", or in a file`)
+	default:
 		wrong.add("command", `"command": %v`, err)
 	}
 	return wrong

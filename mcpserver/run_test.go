@@ -101,8 +101,8 @@ func TestBadArgumentsAreResultsThatSayWhatIsWrong(t *testing.T) {
 		{object{"command": "ls", "background": true, "merge_stderr": false}, "mean nothing with background"},
 		{object{"command": "ls", "background": true, "raw": true}, "job_log have their own"},
 		{object{"command": "ls", "stdin": "", "on_timeout": "background"}, "cannot be moved to the background"},
-		{object{"command": "  \n"}, "script is empty"},
-		{object{"command": "a\x00b"}, "NUL"},
+		{object{"command": "  \n"}, `nothing was done: "command" is empty`},
+		{object{"command": "a\x00b"}, `nothing was done: "command" holds a NUL byte, which bash cannot carry: pass binary data by "stdin"`},
 		{object{"command": "ls", "session": "../x"}, "no name"},
 	} {
 		assert.Contains(t, h.bad("run_command", row.arguments), row.want, "%v", row.arguments)
