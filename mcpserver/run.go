@@ -56,7 +56,8 @@ type runOut struct {
 	Hint           string      `json:"hint,omitempty"`
 	Notices        []string    `json:"notices,omitempty" jsonschema:"What else has happened in the session: jobs that ended, for one."`
 
-	moved bool // Dir is news
+	moved   bool // Dir is news
+	changed bool // raw would have shown more
 }
 
 // How a command can have ended: runOut.Status.
@@ -260,6 +261,7 @@ func (s *Server) showStreams(out *runOut, in runIn, res command.Result) {
 	out.Stdout, out.StdoutBytes, out.StdoutOmitted = stdout.text, res.Stdout.Total, stdout.omitted
 	out.Stderr, out.StderrBytes, out.StderrOmitted = stderr.text, res.Stderr.Total, stderr.omitted
 	out.Binary = stdout.binary || stderr.binary
+	out.changed = !in.Raw && (stdout.changed || stderr.changed)
 }
 
 func stoppedBy(e *shell.InterruptError) string {

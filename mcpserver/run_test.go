@@ -137,6 +137,29 @@ func TestEscapesAndProgressAreTakenOut(t *testing.T) {
 	assert.Less(t, len(out["stdout"].(string)), 1000)
 }
 
+// What was taken out can be read without running the command again.
+func TestTheResultOfWhatIsNotShownAsItWasPrintedIsNamed(t *testing.T) {
+	h := connect(t, setup{plain: true})
+	for script, raw := range map[string]string{
+		`printf '\033[31mred\033[0m\n'`:           "\x1b[31mred\x1b[0m\n",
+		`printf '1%%\r2%%\n'`:                     "1%\r2%\n",
+		`printf 'a\0b\n'`:                         "a\x00b\n",
+		`printf 'a\xffb\n'`:                       "a�b\n",
+		`printf '\033[31mred\033[0m\n' >&2; cd /`: "\x1b[31mred\x1b[0m\n",
+	} {
+		_, text := h.call("run_command", object{"command": script})
+		_, id, found := strings.Cut(text, "[exit 0, result ")
+		if assert.True(t, found, "%s: %s", script, text) {
+			_, text = h.call("read_output", object{"result_id": id[:strings.IndexAny(id, ",]")], "raw": true})
+			assert.Contains(t, text, raw)
+		}
+	}
+	_, text := h.call("run_command", object{"command": "echo ä"})
+	assert.Equal(t, "ä\n[exit 0]", text, "there is no more to read")
+	_, text = h.call("run_command", object{"command": `printf '\033[1mx\n'`, "raw": true})
+	assert.Equal(t, "\x1b[1mx\n[exit 0]", text)
+}
+
 func TestProgressHasTheTimeAndTheLastLine(t *testing.T) {
 	told := make(chan *mcp.ProgressNotificationParams, 1000)
 	h := connect(t, setup{

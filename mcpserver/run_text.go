@@ -53,7 +53,7 @@ func (o runOut) verdict() string {
 	if o.Status == statusStopped || o.ElapsedSeconds >= worthTelling {
 		parts = append(parts, fmt.Sprintf("after %v s", o.ElapsedSeconds))
 	}
-	if o.StdoutOmitted+o.StderrOmitted > 0 {
+	if o.StdoutOmitted+o.StderrOmitted > 0 || o.Binary || o.changed { // Else read_output has no more.
 		parts = append(parts, "result "+o.ResultID)
 	}
 	if o.moved {

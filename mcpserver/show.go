@@ -15,6 +15,7 @@ type shown struct {
 	text    string
 	omitted int64 // bytes that the command printed, and that are not in it
 	binary  bool  // it is no text
+	changed bool  // something was taken out that raw keeps, escape sequences for one
 }
 
 // show makes at most limit bytes of a stream: its beginning and its end, with a line
@@ -27,6 +28,7 @@ func show(o command.Output, limit int, raw bool, get func(offset int64) string) 
 	}
 	if s.omitted == 0 {
 		if s.text = plain(kept, raw); len(s.text) <= limit {
+			s.changed = s.text != string(kept)
 			return s
 		}
 	} else if head, tail := plain(o.Head, raw), plain(o.Tail, raw); len(head)+len(tail) <= limit {
