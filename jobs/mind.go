@@ -99,15 +99,12 @@ func (r *Registry) mind(j *job) {
 }
 
 // recordLoss writes down that a job has ended unseen, so that it does not change any
-// more. One that ran at the last look has ended just now, others when they said their
-// last, as far as anybody knows.
+// more. One that ran at the last look has ended just now. Of others it is not known when:
+// somebody may have seen them run long after they had said their last.
 func (r *Registry) recordLoss(j *job, f *files, ran bool) {
-	ended := f.log.Changed
-	switch {
-	case ran:
+	ended := time.Time{}
+	if ran {
 		ended = time.Now()
-	case ended.IsZero():
-		ended = f.process.Started
 	}
 	j.mu.Lock()
 	stopped := j.stopped

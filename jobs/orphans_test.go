@@ -179,3 +179,50 @@ func TestNoJobOutlivesAKilledTest(t *testing.T) {
 	p.kill()
 	testenv.Await(t, "the end of the job", func() bool { return !slices.ContainsFunc(pids, testenv.Alive) })
 }
+
+// It was seen running long after it had printed something, and who finds it lost says nothing
+// else.
+func TestItIsNotKnownWhenAJobEndedThatNobodyLookedAfter(t *testing.T) {
+	testenv.NeedProc(t)
+	dir := t.TempDir()
+	p := play(t, "hold", dir)
+	id := p.start(t, jobs.Spec{Command: "echo $$; exec sleep 1000", Lifetime: jobs.Detached})
+	reader := openIn(t, dir, &jobs.Options{ReadOnly: true})
+	pid := pidsOf(t, reader, id, 1)[0]
+	p.kill()
+	killSupervisor(t, dir, id)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	testenv.Await(t, "the end of the job", func() bool { return !testenv.Alive(pid) })
+
+	owner := openIn(t, dir, nil)
+	settle(t, owner, id)
+	for _, r := range []*jobs.Registry{reader, owner} {
+		job, err := r.Get(id)
+		require.NoError(t, err)
+		assert.Equal(t, jobs.Lost, job.State)
+		assert.Zero(t, job.Exit.Ended)
+		assert.Zero(t, job.Elapsed)
+		assert.NotZero(t, job.LastOutput)
+	}
+}
+
+// Who has shown how long a job had run does not say less afterwards.
+func TestALostJobHasRunForAsLongAsItWasShown(t *testing.T) {
+	testenv.NeedProc(t)
+	k := &taker{}
+	r := open(t, &jobs.Options{OnEvent: k.take})
+	job := start(t, r, jobs.Spec{Command: "echo $$; exec sleep 1000", Lifetime: jobs.Detached, Watch: []string{"."}})
+	pid := pidsOf(t, r, job.ID, 1)[0]
+	k.await(t, jobs.Matched, 1) // Its owner has seen it run.
+	killSupervisor(t, r.Dir(), job.ID)
+	shown, err := r.Get(job.ID)
+	require.NoError(t, err)
+	require.Equal(t, jobs.Running, shown.State)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	testenv.Await(t, "the record of its end", func() bool {
+		job, err = r.Get(job.ID)
+		require.NoError(t, err)
+		return job.State == jobs.Lost && !job.Exit.Ended.IsZero()
+	})
+	assert.Greater(t, job.Elapsed, shown.Elapsed)
+}

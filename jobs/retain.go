@@ -90,8 +90,11 @@ func (r *Registry) expire() (next time.Duration) {
 			continue // Without a record it may only be that it cannot be seen from here.
 		}
 		ended := job.Exit.Ended
-		if seen := time.Unix(0, j.remembered().Seen); seen.After(ended) {
-			ended = seen // It ended while no program was there.
+		switch seen := j.remembered().Seen; {
+		case seen == 0 && ended.IsZero():
+			ended = now // It is being noted that it was seen.
+		case time.Unix(0, seen).After(ended):
+			ended = time.Unix(0, seen) // It ended while no program was there.
 		}
 		over = append(over, finished{j, ended})
 	}

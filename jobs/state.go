@@ -54,7 +54,7 @@ type Exit struct {
 	// Why says why the job failed, or how it was lost.
 	Why string `json:"why,omitempty"`
 
-	Ended  time.Time     `json:"ended"`
+	Ended  time.Time     `json:"ended,omitzero"` // zero if it is not known: of some that are lost
 	User   time.Duration `json:"user_ns"`
 	System time.Duration `json:"system_ns"`
 	MaxRSS int64         `json:"max_rss_bytes"`
@@ -100,7 +100,7 @@ type Job struct {
 	Exit    *Exit         `json:"exit,omitempty"` // nil until it has finished
 	PID     int           `json:"pid,omitempty"`  // of bash, while it runs
 	Started time.Time     `json:"started"`
-	Elapsed time.Duration `json:"elapsed_ns"` // until it ended
+	Elapsed time.Duration `json:"elapsed_ns"` // until it ended; 0 if it is not known when that was
 
 	// LastOutput is when it last printed something; zero if never. Quiet is for how
 	// long it has not: since its start, if never, and 0 once it has ended.
@@ -274,11 +274,8 @@ func (f *files) job(now time.Time) Job {
 		return j
 	}
 	j.Leftover = f.exit != nil && f.exit.Left && f.present.Supervisor || len(f.orphans) > 0
-	switch {
-	case !j.Exit.Ended.IsZero():
+	if !j.Exit.Ended.IsZero() {
 		j.Elapsed = j.Exit.Ended.Sub(j.Started)
-	case !j.LastOutput.IsZero():
-		j.Elapsed = j.LastOutput.Sub(j.Started) // No more is known.
 	}
 	return j
 }

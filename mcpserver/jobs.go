@@ -25,7 +25,7 @@ type jobOut struct {
 	Why            string    `json:"why,omitempty" jsonschema:"Why it failed, or how it was lost."`
 	PID            int       `json:"pid,omitempty" jsonschema:"Of its bash, while it runs."`
 	Started        time.Time `json:"started"`
-	ElapsedSeconds float64   `json:"elapsed_seconds" jsonschema:"Until it ended, or until now."`
+	ElapsedSeconds float64   `json:"elapsed_seconds" jsonschema:"Until it ended, or until now; 0 if it is lost, and not known when."`
 	QuietSeconds   float64   `json:"quiet_seconds" jsonschema:"For how long it has printed nothing; 0 when it has ended."`
 	OutputBytes    int64     `json:"output_bytes" jsonschema:"How much it has printed in all."`
 	Leftover       bool      `json:"leftover,omitempty" jsonschema:"Processes that it has started run on after its end; job_kill ends them."`
@@ -90,7 +90,7 @@ func (j *jobOut) String() string {
 	if j.PID != 0 {
 		add("pid %d", j.PID)
 		add("for %v s, quiet for %v s", j.ElapsedSeconds, j.QuietSeconds)
-	} else {
+	} else if j.ElapsedSeconds > 0 || j.State != string(jobs.Lost) {
 		add("after %v s", j.ElapsedSeconds)
 	}
 	add("%d bytes of output", j.OutputBytes)

@@ -46,6 +46,11 @@ func TestHowAJobEndedInAnAnswer(t *testing.T) {
 			jobOut{Job: "job-a", Command: "a", State: "lost", Dir: "/", ElapsedSeconds: 1.614, Why: "nobody saw how it ended", StoppedBy: "stop"},
 			"job-a: lost (nobody saw how it ended), stopped on request, after 1.614 s, 0 bytes of output, in /: a",
 		},
+		{
+			jobs.Job{ID: "job-a", Command: "a", State: jobs.Lost, Dir: "/", Exit: &jobs.Exit{Code: -1, Why: "nobody saw how it ended"}},
+			jobOut{Job: "job-a", Command: "a", State: "lost", Dir: "/", Why: "nobody saw how it ended"},
+			"job-a: lost (nobody saw how it ended), 0 bytes of output, in /: a",
+		},
 	} {
 		got := jobOf(row.job)
 		assert.Equal(t, &row.want, got)

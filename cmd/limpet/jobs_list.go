@@ -140,7 +140,7 @@ func jobTable(list []jobs.Job, width int) string {
 		if job.Task != "" {
 			task = printable(job.Task)
 		}
-		row := []string{job.ID, stateCell(job), age(job.Elapsed).String(), quiet, strconv.FormatInt(job.Output.End, 10), task, printable(job.Command)}
+		row := []string{job.ID, stateCell(job), elapsed(job), quiet, strconv.FormatInt(job.Output.End, 10), task, printable(job.Command)}
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
 	_ = table.Flush() // A strings.Builder takes everything.

@@ -49,8 +49,9 @@ func TestTheTableOfJobsFitsTheTerminal(t *testing.T) {
 	assert.Equal(t, `ID                 STATE           ELAPSED  QUIET  OUTPUT  TASK  COMMAND
 job-make-aaaaaaaa  running         1m30s    1.5s   0       a b   make ?[31m; ...
 job-bbbbbbbb       SIGKILL (stop)  26h0m0s  -      0       -     true
-job-cccccccc       lost            0s       -      0       -     true
+job-cccccccc       lost            -        -      0       -     true
 `, jobTable(list, 80))
+	assert.Equal(t, "lost: ?, 0 bytes of output", describe(list[2]), "it is not known when it ended")
 	assert.Contains(t, jobTable(list, 0), "make ?[31m; all xxxxx")
 }
 

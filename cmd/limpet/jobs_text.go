@@ -27,7 +27,11 @@ func describe(job jobs.Job) string {
 	if !job.State.Finished() {
 		return fmt.Sprintf("%s for %v, quiet for %v, %s", job.State, age(job.Elapsed), age(job.Quiet), output) + orphans(job)
 	}
-	text := fmt.Sprintf("%s, after %v, %s", ending(job), age(job.Elapsed), output)
+	text := ending(job)
+	if lasted := elapsed(job); lasted != "-" {
+		text += ", after " + lasted
+	}
+	text += ", " + output
 	if job.Output.Lost > 0 {
 		text += fmt.Sprintf(", of which the disk had no room for %d", job.Output.Lost)
 	}
@@ -73,6 +77,14 @@ func codeOfJob(job jobs.Job) int {
 		return codeSignal + int(job.Exit.Signal)
 	}
 	return job.Exit.Code
+}
+
+// elapsed is how long a job has run: "-" if nobody knows when it ended.
+func elapsed(job jobs.Job) string {
+	if job.State == jobs.Lost && job.Elapsed == 0 {
+		return "-"
+	}
+	return age(job.Elapsed).String()
 }
 
 // age is a time with as much of it as matters.

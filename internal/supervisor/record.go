@@ -49,8 +49,8 @@ type Exit struct {
 	Killed  bool           `json:"killed,omitempty"`  // its supervisor was, and could not record the end
 	Failed  string         `json:"failed,omitempty"`  // why it did not start
 	Stopped string         `json:"stopped,omitempty"` // why it was stopped, if it was
-	Ended   time.Time      `json:"ended"`
-	Left    bool           `json:"left,omitempty"` // something that it has started ran on
+	Ended   time.Time      `json:"ended,omitzero"`    // zero if it is not known
+	Left    bool           `json:"left,omitempty"`    // something that it has started ran on
 	User    time.Duration  `json:"user_ns,omitempty"`
 	System  time.Duration  `json:"system_ns,omitempty"`
 	MaxRSS  int64          `json:"max_rss_bytes,omitempty"`
