@@ -80,12 +80,19 @@ func secondsUnlessAbsurd(n, longest float64) float64 {
 	return n
 }
 
-// secondsUnlessInThousands does so where the name says no unit. A background call can have any
-// number of seconds: there it is the thousands that show milliseconds, from a minute on, as
-// Claude Code writes them.
+// secondsUnlessInThousands does so where the name says no unit. Whole thousands above what is
+// allowed are milliseconds, as Claude Code writes them. A background call can have any
+// number of seconds: there they are from a minute on.
 func secondsUnlessInThousands(n, longest float64) float64 {
 	const minute = 60_000
-	if math.IsInf(longest, 1) && n >= minute && math.Mod(n, 1000) == 0 {
+	thousands := math.Mod(n, 1000) == 0
+	if math.IsInf(longest, 1) {
+		if thousands && n >= minute {
+			return n / 1000
+		}
+		return n
+	}
+	if thousands && n > longest {
 		return n / 1000
 	}
 	return secondsUnlessAbsurd(n, longest)

@@ -9,7 +9,7 @@ import (
 )
 
 // A number that can be no seconds is milliseconds. Up to ten times too many may be either,
-// and are refused: as seconds. In the background it is the thousands that tell.
+// and are refused, as seconds, unless they are whole thousands.
 func TestATimeoutThatIsTooLongIsMilliseconds(t *testing.T) {
 	for _, row := range []struct {
 		arguments string
@@ -18,9 +18,11 @@ func TestATimeoutThatIsTooLongIsMilliseconds(t *testing.T) {
 		{`{"timeout": 30}`, 30},
 		{`{"timeout": 3600}`, 3600},
 		{`{"timeout": 3601}`, 3601}, // It is refused, as those are that follow.
-		{`{"timeout": 5000}`, 5000},
 		{`{"timeout": "7200"}`, 7200},
-		{`{"timeout": 36000}`, 36000},
+		{`{"timeout": 14400}`, 14400},
+		{`{"timeout": 5000}`, 5},
+		{`{"timeout": "30000"}`, 30},
+		{`{"timeout": 36000}`, 36},
 		{`{"timeout": 36001}`, 36.001},
 		{`{"timeout": 60000}`, 60},
 		{`{"timeout": "120000"}`, 120},
