@@ -156,6 +156,11 @@ func (r *Registry) saw(j *job, job Job) {
 // present is the job as callers get it.
 func (r *Registry) present(j *job, f *files) Job {
 	job := f.job(r.opts.now())
+	if f.exit == nil && job.State == Lost { // It is about to be recorded.
+		j.mu.Lock()
+		job.Exit.Stopped = j.stopped
+		j.mu.Unlock()
+	}
 	if j.remembered().Off {
 		job.Watch = nil
 	}
