@@ -5,12 +5,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -190,9 +192,10 @@ func find(s spot) (rel string, ok bool) {
 }
 
 // findAll looks for paths, as find does. Most are names in one directory, which is opened
-// once: it is done before each command.
+// once, and listed if it has few files: it is done before each command.
 func findAll(spots []spot) (found []spot) {
 	open, top := -1, ""
+	var may func(name string) bool
 	defer func() { _ = unix.Close(open) }() // Nothing was done with it. -1 does no harm.
 	for _, s := range spots {
 		if strings.Contains(s.rel, "/") {
@@ -205,13 +208,40 @@ func findAll(spots []spot) (found []spot) {
 			_ = unix.Close(open) // As above.
 			open, _ = unix.Open(s.top, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 			top = s.top // If it is gone, open is -1, and nothing is found in it.
+			may = mayHave(top)
 		}
 		var st unix.Stat_t
-		if open >= 0 && unix.Fstatat(open, s.rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		if open >= 0 && may(s.rel) && unix.Fstatat(open, s.rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			found = append(found, s)
 		}
 	}
 	return found
+}
+
+// mayHave lists a directory and returns what tells for a name whether it may be there. One
+// listing costs less than to ask for each of fifty names. Where the directory ignores case, or
+// has names with other letters than ASCII's, of which nobody knows which it takes for the
+// same, it errs on the side of yes.
+func mayHave(dir string) func(name string) bool {
+	const few = 128
+	always := func(string) bool { return true }
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return always
+	}
+	defer f.Close() // Read only.
+	names, err := f.Readdirnames(few)
+	if err != nil && err != io.EOF || len(names) == few {
+		return always
+	}
+	there := make(map[string]bool, len(names))
+	for _, name := range names {
+		if strings.ContainsFunc(name, func(c rune) bool { return c >= utf8.RuneSelf }) {
+			return always
+		}
+		there[strings.ToLower(name)] = true
+	}
+	return func(name string) bool { return there[strings.ToLower(name)] }
 }
 
 // moveAway renames what is at a path, which it does not follow.
