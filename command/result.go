@@ -124,7 +124,7 @@ func (r *Restart) String() string {
 		return text + "; starting a new bash failed: " + r.Err.Error()
 	}
 	if len(r.Lost) == 0 {
-		return text // What is restored is news only beside what is not.
+		return text // A list of what was restored is worth reading only beside a loss.
 	}
 	if len(r.Restored) > 0 {
 		text += "; restored: " + strings.Join(r.Restored, ", ")

@@ -206,7 +206,7 @@ func TestItIsNotKnownWhenAJobEndedThatNobodyLookedAfter(t *testing.T) {
 	}
 }
 
-// Who has shown how long a job had run does not say less afterwards.
+// An owner that has shown how long a job had run does not report less afterwards.
 func TestALostJobHasRunForAsLongAsItWasShown(t *testing.T) {
 	testenv.NeedProc(t)
 	k := &taker{}

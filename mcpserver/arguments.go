@@ -256,7 +256,7 @@ func inBrackets(value any) string {
 	return ""
 }
 
-// unbounded says which of the values that a value is none of can be; nothing if it is right.
+// unbounded returns the values that are allowed if the value is none of them, and "" if it is.
 func unbounded(property *jsonschema.Schema, value any) string {
 	if len(property.Enum) > 0 && !slices.Contains(property.Enum, value) {
 		var values []string

@@ -121,8 +121,8 @@ func TestAModelSeesWhatItNeedsThoughHostsDropTheTextBesideData(t *testing.T) {
 	assert.Empty(t, slices.Sorted(maps.Keys(untried)))
 }
 
-// The text is there for whoever shows it, but not for a model in the hosts above: that is
-// why nothing is structured unless it is asked for.
+// Structured answers have the text too, but the hosts above do not show it to a model. So
+// answers are structured only on request.
 func TestProgramsGetFieldsBesideTheText(t *testing.T) {
 	h := connect(t, setup{})
 	res, err := h.try("run_command", object{"command": "echo out; echo err >&2"})

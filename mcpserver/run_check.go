@@ -49,7 +49,7 @@ func (in *runIn) checkBackground() (wrong problems) {
 	return wrong
 }
 
-// fillRun fills in what was left out of a command that is waited for.
+// fillRun sets the defaults of a command that runs in the foreground.
 func (s *Server) fillRun(in *runIn) {
 	in.MaxOutput = cmp.Or(in.MaxOutput, s.opts.AnswerLimit)
 	in.TimeoutSeconds = cmp.Or(in.TimeoutSeconds, s.opts.Timeout.Seconds())

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// hooksAndIncludes lists files and directories of which git's configuration says that git
-// runs, or reads as configuration, what is in them: that of the repository, if there is
-// one, of the environment, of the user and of the system. A directory of hooks that is
-// relative is one of the workspace.
+// hooksAndIncludes lists the directories of hooks and the included files that git's
+// configuration names: the configuration of the repository, if there is one, of the
+// environment, of the user and of the system. A relative directory of hooks is one of the
+// workspace.
 func (r repository) hooksAndIncludes() ([]string, error) {
 	c := configReader{top: r.top, seen: make(map[string]bool)}
 	if r.dir != "" {
