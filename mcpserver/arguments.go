@@ -256,7 +256,7 @@ func inBrackets(value any) string {
 	return ""
 }
 
-// unbounded returns the values that are allowed if the value is none of them, and "" if it is.
+// unbounded returns the allowed values if the value is not among them, else "".
 func unbounded(property *jsonschema.Schema, value any) string {
 	if len(property.Enum) > 0 && !slices.Contains(property.Enum, value) {
 		var values []string

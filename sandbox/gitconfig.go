@@ -122,8 +122,8 @@ func (c *configReader) take(v gitValue, file string, depth int) {
 	}
 }
 
-// fromHome replaces a ~ or ~user at the start by the home directory. It is not ok if there
-// is none: git gives up on it too.
+// fromHome replaces a ~ or ~user at the start by the home directory. It is not ok if that
+// user has no home directory: git fails there too.
 func fromHome(path string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, "~")
 	if !ok {

@@ -149,7 +149,8 @@ func TestWhatTheConfigurationNamesIsGuarded(t *testing.T) {
 	assert.Equal(t, []spot{{w, "none"}}, r.wire.missing)
 }
 
-// What git runs in every repository is guarded in a workspace that is none, too.
+// Hooks of the user's configuration run in every repository: they are guarded in a workspace
+// without a repository too.
 func TestWhatTheUsersConfigurationNamesIsGuarded(t *testing.T) {
 	top := tree(t, "home/w/hooks/", "home/w/inc", "home/w/system/", "home/w/dotfiles/gitconfig", "data/hooks/x")
 	w := filepath.Join(top, "home/w")

@@ -14,7 +14,7 @@ import (
 // without a name, sockets and terminals stay what they are: they were made for their readers.
 
 // inputPipe returns the read end of a pipe, which belongs to owner and gets the content of f. It
-// returns nil for what is handed over as it is, and for nil. The goroutine that feeds the pipe
+// returns nil if f is nil, or is handed over itself. The goroutine that feeds the pipe
 // ends with the file, or with the last reader: the caller closes the pipe when the process has
 // its own.
 func inputPipe(f *os.File, owner Credential) (*os.File, error) {
@@ -87,7 +87,7 @@ func feed(w, from *os.File) {
 		}
 		n, err := unix.Read(int(fds[0].Fd), buf)
 		switch {
-		case err == unix.EINTR || err == unix.EAGAIN: // Another one who reads it was faster.
+		case err == unix.EINTR || err == unix.EAGAIN: // Another reader of the pipe was faster.
 			continue
 		case err != nil || n == 0:
 			return
