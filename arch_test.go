@@ -28,19 +28,59 @@ type pkg struct {
 
 func (p pkg) name() string { return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/") }
 
+// modules are the directories of the Go modules in this repository: the library, and the
+// benchmark, whose dependencies shall not be the library's.
+var modules = []string{".", "bench"}
+
+// packages returns those of all modules.
 func packages(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json", "./...").Output()
-	require.NoError(t, err)
 	var all []pkg
-	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p pkg
-		err := dec.Decode(&p)
-		if errors.Is(err, io.EOF) {
-			return all
-		}
+	for _, dir := range modules {
+		out, err := exec.Command("go", "-C", dir, "list", "-json", "./...").Output()
 		require.NoError(t, err)
-		all = append(all, p)
+		for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+			var p pkg
+			err := dec.Decode(&p)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// goMod is what go mod edit -json prints of a go.mod.
+type goMod struct {
+	Go      string
+	Require []struct{ Path, Version string }
+	Replace []struct{ Old struct{ Path string } }
+}
+
+func readGoMod(t *testing.T, dir string) (mod goMod) {
+	t.Helper()
+	out, err := exec.Command("go", "-C", dir, "mod", "edit", "-json").Output()
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(out, &mod))
+	return mod
+}
+
+// A benchmark with other versions would measure another library, and compile it once more.
+func TestTheBenchmarkHasTheLibrarysVersions(t *testing.T) {
+	library, bench := readGoMod(t, "."), readGoMod(t, "bench")
+	assert.Empty(t, library.Replace, "go.mod: a replacement does not hold for those who require the library")
+	assert.Equal(t, library.Go, bench.Go)
+	versions := make(map[string]string)
+	for _, one := range library.Require {
+		versions[one.Path] = one.Version
+		assert.NotEqual(t, "gonum.org/v1/plot", one.Path, "only the benchmark draws plots")
+	}
+	for _, one := range bench.Require {
+		if version, shared := versions[one.Path]; shared {
+			assert.Equal(t, version, one.Version, "%s in bench/go.mod", one.Path)
+		}
 	}
 }
 
@@ -74,7 +114,7 @@ func TestImportsPointDownOnly(t *testing.T) {
 	}{
 		{pkg: "command", only: []string{},
 			reason: "everybody shares these types: whoever imports them must get nothing else"},
-		{pkg: "ipc", only: append(ours("command", "internal"), "github.com/fsnotify/fsnotify", "mvdan.cc/sh/v3", "golang.org/x/sys"),
+		{pkg: "ipc", only: append(ours("internal"), "golang.org/x/sys"),
 			reason: "the file protocol knows neither shells nor transports, so that both can be changed"},
 		{pkg: "interrupt", never: ours("shell", "oneshot", "ipc", "transport", "session", "jobs"),
 			reason: "it stops whatever is a Target: those who run commands depend on it"},
@@ -84,7 +124,7 @@ func TestImportsPointDownOnly(t *testing.T) {
 			reason: "a policy enters as a func, a sandbox as a wrapped Transport: a shell must not choose them"},
 		{pkg: "oneshot", never: ours("shell", "sandbox", "approval", "session", "jobs", "mcpserver"),
 			reason: "the shell is built on it, and policies enter from above"},
-		{pkg: "jobs", never: ours("shell", "oneshot", "sandbox", "approval", "session", "terminal", "mcpserver"),
+		{pkg: "jobs", never: ours("shell", "oneshot", "ipc", "sandbox", "approval", "session", "terminal", "mcpserver"),
 			reason: "jobs run by any transport; a shell hands its command over as a value, and policies enter from above"},
 		{pkg: "terminal", except: []string{"terminal/screen", "terminal/keys"}, never: ours("shell", "oneshot", "sandbox", "approval", "session", "jobs", "mcpserver"),
 			reason: "terminals run by any transport, and policies enter from above"},

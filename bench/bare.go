@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 )
 
 // bareSide is a bash that is fed by a pipe and says "done" on another one. It
@@ -17,6 +18,11 @@ import (
 // eats the next one, a background job writes into its neighbour's output, and
 // nothing can be interrupted.
 type bareSide struct {
+	// session starts bash in a session of its own, as limpet does. Where the scheduler
+	// groups processes by session (sched(7), autogroup), that bash has a share of the
+	// processor for itself, and a process of another session has to be switched to.
+	session bool
+
 	cmd   *exec.Cmd
 	stdin *os.File
 	out   *os.File
@@ -24,7 +30,12 @@ type bareSide struct {
 	count int
 }
 
-func (s *bareSide) name() string { return bareName }
+func (s *bareSide) name() string {
+	if s.session {
+		return sessionName
+	}
+	return bareName
+}
 
 func (s *bareSide) open(b *bench, dir string) error {
 	theirIn, stdin, err := os.Pipe()
@@ -39,6 +50,7 @@ func (s *bareSide) open(b *bench, dir string) error {
 	defer theirOut.Close() // The child has its own.
 	s.cmd = exec.Command(b.bash, "--noprofile", "--norc")
 	s.cmd.Dir, s.cmd.Env = dir, b.env
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: s.session}
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = theirIn, theirOut, theirOut
 	if err := s.cmd.Start(); err != nil {
 		return errors.Join(err, stdin.Close(), out.Close())

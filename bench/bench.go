@@ -23,8 +23,10 @@ type workload struct {
 var workloads = []workload{
 	{"true", "a builtin", (*bench).builtin},
 	{"binary", "a program that does nothing", (*bench).binary},
-	{"rest", "both, each after a pause of 20 ms", (*bench).rested},
-	{"load", "both, beside eight busy processes", (*bench).loaded},
+	{"strict", "a script that sets errexit", (*bench).strict},
+	{"rest", "a builtin and a program, each after a pause of 20 ms", (*bench).rested},
+	{"switches", "how often the processor changes hands for a command", (*bench).switches},
+	{"load", "the last two, beside eight busy processes", (*bench).loaded},
 	{"output", "much output", (*bench).output},
 	{"start", "until the first command can run", (*bench).start},
 	{"sandbox", "what a sandbox costs", (*bench).sandboxed},

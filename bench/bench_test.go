@@ -1,10 +1,15 @@
 package main
 
 import (
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 func TestTheMedianIsTheMiddle(t *testing.T) {
@@ -46,6 +51,50 @@ func TestTargets(t *testing.T) {
 	assert.Equal(t, "9.90x faster", r.Rows[0].Ratio)
 	assert.Equal(t, "yes", r.Rows[1].Met)
 	assert.Equal(t, "5.05x the time", r.Rows[1].Ratio)
+}
+
+func TestNotSlowerIsAtMostTheOthersTime(t *testing.T) {
+	for limpet, met := range map[time.Duration]string{99: "yes", 100: "yes", 101: "no"} {
+		var r report
+		r.compare([]series{
+			{Workload: "w", Side: limpetName, Samples: []time.Duration{limpet}},
+			{Workload: "w", Side: bashName, Samples: []time.Duration{100}},
+		}, notSlower(bashName))
+		assert.Equal(t, met, r.Rows[0].Met, "%d against 100", limpet)
+	}
+}
+
+// What sleeps is switched away from, each time.
+func TestSwitchesAreCounted(t *testing.T) {
+	testenv.NeedProc(t)
+	before, err := ownSwitches()
+	require.NoError(t, err)
+	same, err := switchesOf(strconv.Itoa(os.Getpid()))
+	require.NoError(t, err)
+	assert.Positive(t, same, "of the first thread")
+	const times = 20
+	for range times {
+		time.Sleep(time.Millisecond)
+	}
+	after, err := ownSwitches()
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, after-before, int64(times))
+}
+
+// The bash of a side in a session of its own leads it; the other shares the program's.
+func TestABarePipeHasASessionOfItsOwnWhereItIsAsked(t *testing.T) {
+	testenv.NeedProc(t)
+	b, err := newBench(t.Context(), true, "")
+	require.NoError(t, err)
+	defer b.close()
+	for _, session := range []bool{false, true} {
+		s := &bareSide{session: session}
+		require.NoError(t, s.open(b, t.TempDir()))
+		out, err := s.run(t.Context(), `read -r _ _ _ _ _ sid _ </proc/$$/stat; echo "$(($$ == sid))"`)
+		assert.NoError(t, err)
+		assert.Equal(t, map[bool]string{false: "0\n", true: "1\n"}[session], string(out.stdout), s.name())
+		assert.NoError(t, s.close())
+	}
 }
 
 func TestCommandsOfAbsentToolsAreLeftOut(t *testing.T) {

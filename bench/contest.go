@@ -8,9 +8,10 @@ import (
 
 // The sides that the others are compared with.
 const (
-	limpetName = "limpet"
-	bashName   = "bash -c"
-	bareName   = "bare pipe (the floor)"
+	limpetName  = "limpet"
+	bashName    = "bash -c"
+	bareName    = "bare pipe (the floor)"
+	sessionName = "bare pipe, bash in a session of its own"
 )
 
 // entrant is a side in a contest: once does the thing once and says how long

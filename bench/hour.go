@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/script"
 )
 
 // hour runs the commands of a programmer's hour in a persistent shell and in a
@@ -59,7 +59,7 @@ func (b *bench) cloneTo(dir string) error {
 		return err
 	}
 	if err := exec.CommandContext(b.ctx, "git", "-C", b.repo, "rev-parse", "--verify", "-q", "HEAD").Run(); err != nil {
-		return fmt.Errorf("there is nothing to clone: no git repository with a commit in the current directory; go to one, or name one with -repo")
+		return fmt.Errorf("there is nothing to clone: no git repository with a commit at %s; name one with -repo", b.repo)
 	}
 	said, err := exec.CommandContext(b.ctx, "git", "clone", "-q", b.repo, dir).CombinedOutput()
 	if err != nil {
@@ -129,7 +129,7 @@ func (b *bench) visit(stages []stage, limpet, bash *visitor, round int) error {
 
 // tell is the command that brings a shell to where the stage's commands run.
 func (v *visitor) tell(s stage) string {
-	text := "cd " + ipc.Quote(filepath.Join(v.clone, s.dir)) + " || exit"
+	text := "cd " + script.Quote(filepath.Join(v.clone, s.dir)) + " || exit"
 	if s.given != "" {
 		text += "; " + s.given
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/proc"
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/script"
 	"github.com/limpet-sh/limpet/jobs"
 )
 
@@ -152,7 +152,7 @@ const (
 // printer prints the file five times a second, from its first line of input to the end
 // of that. Bash's own echo would take most of the processors.
 func printer(file string) string {
-	return "read; while cat " + ipc.Quote(file) + "; read -t 0.2; (($? > 128)); do :; done"
+	return "read; while cat " + script.Quote(file) + "; read -t 0.2; (($? > 128)); do :; done"
 }
 
 // printed is what a printer prints: 1 KB lines.

@@ -1,11 +1,13 @@
 // Bench compares a persistent shell with a fresh bash per command, end to end:
 //
-//	go run ./bench            # everything, about four minutes
-//	go run ./bench -quick     # a tenth of the work
-//	go run ./bench -only true,start
+//	go -C bench run .            # everything, about five minutes
+//	go -C bench run . -quick     # a tenth of the work
+//	go -C bench run . -only true,start
 //
 // It prints a Markdown table on stdout, and writes the raw samples, the table
-// and a plot below bench/results. README.md tells how to read them. The exit
+// and a plot into results, in the current directory, which -C makes bench.
+// README.md tells how to read them. It is a module of its own, so that what
+// draws the plot is no dependency of the library. The exit
 // code is 1 when something broke, but 0 when a target was missed: the machine
 // may be busy, and the table says so.
 package main
@@ -25,8 +27,8 @@ import (
 func main() {
 	quick := flag.Bool("quick", false, "do a tenth of the work")
 	only := flag.String("only", "", "comma-separated `workloads` to run: "+strings.Join(names(), ", "))
-	out := flag.String("out", "", "`directory` for the results (default bench/results, or its partial/ after -quick or -only)")
-	repo := flag.String("repo", ".", "git `repository` whose clone the hour workload works on")
+	out := flag.String("out", "", "`directory` for the results (default results, or results/partial after -quick or -only)")
+	repo := flag.String("repo", "..", "git `repository` whose clone the hour workload works on")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -44,7 +46,7 @@ func run(ctx context.Context, quick bool, only, out, repo string) error {
 		return err
 	}
 	if out == "" {
-		out = filepath.Join("bench", "results")
+		out = "results"
 		if quick || only != "" {
 			// The results that README.md shows are those of a whole run.
 			out = filepath.Join(out, "partial")

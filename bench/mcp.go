@@ -22,7 +22,9 @@ import (
 // the real program, in a process of its own, and a client in this one.
 func (b *bench) mcpTrue() error {
 	program := filepath.Join(b.files, "limpet")
-	if out, err := exec.CommandContext(b.ctx, "go", "build", "-o", program, "github.com/limpet-sh/limpet/cmd/limpet").CombinedOutput(); err != nil {
+	build := exec.CommandContext(b.ctx, "go", "build", "-o", program, "./cmd/limpet")
+	build.Dir = ".." // The program's modules are not those of the benchmark.
+	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building limpet: %w\n%s", err, out)
 	}
 	all, err := b.contestOf("`true`, by MCP", "true", b.usual(60), &limpetSide{}, &sessionSide{},

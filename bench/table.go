@@ -52,6 +52,11 @@ func within(against string, times float64) target {
 	}}
 }
 
+// notSlower wants limpet to take at most the other's time.
+func notSlower(against string) target {
+	return target{against, "not slower", func(limpet, other time.Duration) bool { return limpet <= other }}
+}
+
 // atMostMore wants limpet to take at most so much longer than the other.
 func atMostMore(against string, by time.Duration) target {
 	return target{against, fmt.Sprintf("at most %v more", by), func(limpet, other time.Duration) bool {

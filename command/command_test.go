@@ -46,7 +46,7 @@ func TestValidateSaysWhatCannotRun(t *testing.T) {
 		is   error
 		env  string // the Entry of an EnvError
 	}{
-		{"fine", command.Request{Script: "true", Env: []string{"A=", "_b1=x=y", "A=2"}}, nil, ""},
+		{"fine", command.Request{Script: "true", Env: []string{"A=", "_b1=x=y", "A=2", "UID=7"}, Unset: []string{"B", "A"}}, nil, ""},
 		{"any other byte", command.Request{Script: "echo \x01\xff"}, nil, ""},
 		{"the zero value", command.Request{}, command.ErrEmptyScript, ""},
 		{"white space", command.Request{Script: " \n\t"}, command.ErrEmptyScript, ""},
@@ -60,6 +60,11 @@ func TestValidateSaysWhatCannotRun(t *testing.T) {
 		{"an array", command.Request{Script: "true", Env: []string{"a[$(reboot)]=x"}}, nil, "a[$(reboot)]"},
 		{"a newline", command.Request{Script: "true", Env: []string{"A\n=x"}}, nil, "A\n"},
 		{"a letter of another alphabet", command.Request{Script: "true", Env: []string{"Ä=x"}}, nil, "Ä"},
+		{"never set", command.Request{Script: "true", Env: []string{"A=1", "PPID=1"}}, nil, "PPID"},
+		{"nothing to unset", command.Request{Script: "true", Unset: []string{"A", ""}}, nil, ""},
+		{"an array to unset", command.Request{Script: "true", Unset: []string{"A[0]"}}, nil, "A[0]"},
+		{"an assignment to unset", command.Request{Script: "true", Unset: []string{"A=1"}}, nil, "A=1"},
+		{"readonly to unset", command.Request{Script: "true", Unset: []string{"UID"}}, nil, "UID"},
 		{"NUL in a value", command.Request{Script: "true", Env: []string{"A=secret\x00x"}}, nil, "A"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -75,8 +80,8 @@ func TestValidateSaysWhatCannotRun(t *testing.T) {
 			}
 			var env *command.EnvError
 			require.ErrorAs(t, err, &env)
-			assert.Equal(t, test.env, env.Entry)
-			assert.NotEmpty(t, env.Reason)
+			assert.Equal(t, test.env, env.Name)
+			assert.Error(t, env.Err)
 			assert.NotContains(t, err.Error(), "secret")
 		})
 	}
@@ -136,5 +141,5 @@ func TestProcessIsShownByPIDAndCommand(t *testing.T) {
 func TestErrorsNameTheRemedy(t *testing.T) {
 	assert.ErrorContains(t, command.ErrNUL, "Stdin")
 	assert.ErrorContains(t, command.ErrOmitted, "raise the output limit")
-	assert.True(t, strings.HasPrefix((&command.EnvError{Entry: "x", Reason: "r"}).Error(), "command: "))
+	assert.True(t, strings.HasPrefix((&command.EnvError{Name: "x", Err: command.ErrReadonly}).Error(), "command: "))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,8 +23,16 @@ type Request struct {
 
 	// Env holds "NAME=value" entries that are exported to Script on top of the
 	// shell's environment, for this command alone. A later entry for the same
-	// name wins. NAME must be a shell identifier.
+	// name wins. NAME must be a shell identifier. If bash cannot set one of them,
+	// as it is readonly in the shell, nothing runs and the error is an [*EnvError].
 	Env []string
+
+	// Unset names variables that Script does not have, though the shell has them.
+	// They are back after it. A name that is in Env too is set by that. A
+	// persistent shell runs such a request in a subshell: what it changes (the
+	// directory, variables, functions, options) is gone after it. A variable that
+	// is readonly cannot be unset: see Env.
+	Unset []string
 
 	// Stdin is what Script reads. Nil means /dev/null, or what the shell was made with
 	// (shell.Options.Stdin). A persistent shell runs
@@ -32,7 +41,9 @@ type Request struct {
 	//
 	// An *os.File is handed to bash as it is. Any other Reader is copied by a
 	// goroutine that ends at the end of the Reader or of the command; a Read
-	// that blocks beyond the command keeps that goroutine until it returns.
+	// that blocks beyond the command keeps that goroutine until it returns. An
+	// error of the Reader comes beside the Result, once the command has ended,
+	// unless there is a worse one; the command has got the end of its input then.
 	Stdin io.Reader
 
 	// Stdout and Stderr receive the output while the command runs, in chunks
@@ -50,6 +61,11 @@ type Request struct {
 	// Timeout bounds the whole command, IdleTimeout the time without output
 	// on either stream. Zero means the shell's default; negative means none.
 	Timeout, IdleTimeout time.Duration
+
+	// Ladder is how the command is stopped, if it comes to that. Empty means the shell's
+	// own. A program that cleans up at a SIGTERM gets to it by a Ladder that begins with
+	// that: the shell's, as a rule, begins with SIGINT, as Ctrl-C does.
+	Ladder Ladder
 
 	// HandOver has a persistent shell not stop a command that passes its Timeout or
 	// IdleTimeout, but give it away while it runs: see shell.HandedOverError. It
@@ -71,15 +87,29 @@ var (
 // ErrHandOver is for a request whose command cannot be handed over.
 var ErrHandOver = errors.New("command: a command that is to be handed over runs in a persistent shell, and without Stdin")
 
-// EnvError reports an entry of [Request.Env] that bash could not take.
+// ErrReadonly means that a variable is readonly in bash: a request can neither set nor
+// unset it.
+var ErrReadonly = errors.New("is readonly in this shell: leave it out, or set another one")
+
+// EnvError reports an entry of [Request.Env] or [Request.Unset] that bash could not take.
+// Nothing ran. Values do not appear in it: they may be secret.
 type EnvError struct {
-	Entry  string // the name, or the whole entry where it has no "="
-	Reason string
+	Name string // of the variable, or the whole entry where it has no "="
+	Err  error  // what is wrong with it: ErrReadonly, for one
 }
 
 func (e *EnvError) Error() string {
-	return fmt.Sprintf("command: environment entry %q: %s", e.Entry, e.Reason)
+	return fmt.Sprintf("command: environment entry %q: %v", e.Name, e.Err)
 }
+
+func (e *EnvError) Unwrap() error { return e.Err }
+
+// What is wrong with an entry, besides ErrReadonly.
+var (
+	ErrNoAssignment = errors.New("wants NAME=value")
+	ErrNoIdentifier = errors.New("is not a shell identifier (letters, digits and _, no digit first)")
+	ErrNULInValue   = errors.New("holds a NUL byte")
+)
 
 // dirNULError is the ErrNUL of a directory.
 type dirNULError struct{ dir string }
@@ -91,7 +121,7 @@ func (e *dirNULError) Error() string {
 func (e *dirNULError) Is(target error) bool { return target == ErrNUL }
 
 // Validate reports what makes the request impossible to run: [ErrEmptyScript],
-// [ErrNUL] or an [*EnvError]. It does not look at the file system.
+// [ErrNUL], a [*LadderError] or an [*EnvError]. It does not look at the file system.
 func (r Request) Validate() error {
 	if strings.TrimSpace(r.Script) == "" {
 		return ErrEmptyScript
@@ -105,22 +135,38 @@ func (r Request) Validate() error {
 	if r.HandOver && r.Stdin != nil {
 		return ErrHandOver
 	}
+	for _, name := range r.Unset {
+		switch {
+		case !isIdentifier(name):
+			return &EnvError{name, ErrNoIdentifier}
+		case slices.Contains(readonly, name):
+			return &EnvError{name, ErrReadonly}
+		}
+	}
+	if err := r.Ladder.Validate(); err != nil {
+		return err
+	}
 	return ValidateEnv(r.Env)
 }
 
-// ValidateEnv reports the first entry of env that is not NAME=value with a
-// shell identifier as its name, as an [*EnvError]. Values do not appear in
-// the error: they may be secret.
+// readonly are the variables that are readonly in every bash. The environment of a bash
+// that starts can set those behind the first two.
+var readonly = []string{"BASH_VERSINFO", "PPID", "BASHOPTS", "EUID", "SHELLOPTS", "UID"}
+
+// ValidateEnv reports the first entry of env that is not NAME=value with a shell
+// identifier as its name, or that no bash can set, as an [*EnvError].
 func ValidateEnv(env []string) error {
 	for _, entry := range env {
 		name, value, found := strings.Cut(entry, "=")
 		switch {
 		case !found:
-			return &EnvError{Entry: entry, Reason: "wants NAME=value"}
+			return &EnvError{entry, ErrNoAssignment}
 		case !isIdentifier(name):
-			return &EnvError{Entry: name, Reason: "is not a shell identifier (letters, digits and _, no digit first)"}
+			return &EnvError{name, ErrNoIdentifier}
 		case strings.IndexByte(value, 0) >= 0:
-			return &EnvError{Entry: name, Reason: "holds a NUL byte"}
+			return &EnvError{name, ErrNULInValue}
+		case slices.Contains(readonly[:2], name):
+			return &EnvError{name, ErrReadonly}
 		}
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 // Exit codes that limpet itself puts into a [Result]. The others are bash's.
 const (
 	CodeUnknown     = -1  // it is not known how the command ended, or nothing ran
-	CodeTimeout     = 124 // stopped by a timeout or a deadline, as timeout(1) says it
-	CodeInterrupted = 130 // stopped by a cancel or an interrupt: 128 + SIGINT
+	CodeTimeout     = 124 // stopped, once it ran, by a timeout or a deadline, as timeout(1) says it
+	CodeInterrupted = 130 // stopped, once it ran, by a cancel or an interrupt: 128 + SIGINT
 )
 
 // Result is what came of a command.
@@ -89,6 +89,12 @@ type Receipt struct {
 	// Leftover lists the processes that the command started and left running.
 	// Linux only.
 	Leftover []Process
+
+	// NotKept says, for people, what the script has changed and the shell does not have. A
+	// script that may end its shell (exit, set -e, a sourced file) runs in a fork of it; what it
+	// changed comes back, but not the descriptors that it opened, nor jobs that it started, as
+	// jobs. Empty for most commands.
+	NotKept []string
 }
 
 // Process is a process as it was seen at one moment. The pair of PID and Start

@@ -29,6 +29,9 @@ type Error struct {
 	Cause   error
 	Outcome Outcome
 
+	// NothingRan says that the command was stopped before bash had it.
+	NothingRan bool
+
 	kind error // context.Canceled, context.DeadlineExceeded, or nil
 }
 
@@ -46,7 +49,14 @@ func NewError(ctx context.Context, cause error, outcome Outcome) *Error {
 	return e
 }
 
+// NewRefusal returns the error for a command that was stopped before bash had it, by a
+// [Source] or by other code that interrupts.
+func NewRefusal(cause error) *Error { return &Error{Cause: cause, NothingRan: true} }
+
 func (e *Error) Error() string {
+	if e.NothingRan {
+		return "nothing ran: " + e.Cause.Error()
+	}
 	return fmt.Sprintf("command stopped: %v (%s)", e.Cause, e.Outcome)
 }
 
@@ -57,8 +67,11 @@ func (e *Error) Unwrap() error { return e.Cause }
 func (e *Error) Is(target error) bool { return e.kind != nil && errors.Is(e.kind, target) }
 
 // ExitCode is the exit code of a command that was stopped: 124 where time ran
-// out, as timeout(1) has it, else 130.
+// out, as timeout(1) has it, else 130. It is -1 if nothing ran.
 func (e *Error) ExitCode() int {
+	if e.NothingRan {
+		return command.CodeUnknown
+	}
 	for _, timeout := range []error{ErrTimeout, ErrIdle, context.DeadlineExceeded} {
 		if errors.Is(e, timeout) {
 			return command.CodeTimeout

@@ -66,8 +66,8 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 		awaited, _ = s.pauseChildren(shell, counts, true)
 		return awaited
 	}
-	childless, elsewhere, began, faults := 0, 0, proc.Ran(shell), childFaults(shell)
-	for {
+	began, faults := proc.Ran(shell), childFaults(shell)
+	for seen := (sight{}); ; {
 		// A shell that has waited for a child since then starts programs, and does not
 		// compute, however much processor time it needs for that: its memory may be large,
 		// or its children start and end where we have no turn between.
@@ -82,27 +82,23 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 				s.settle(shell, computes)
 			}
 		}
-		asleep := proc.State(shell) == 'S'
+		seen.asleep = proc.State(shell) == 'S'
 		signal(syscall.SIGSTOP)
-		if !s.awaitStop(shell) {
-			return awaited // It has ended, or hangs in the kernel.
-		}
-		// Who stood still when our signal came, also since a moment ago, has not got
-		// it yet, or stands in its kill -STOP $$.
-		stood := proc.ReadSignals(shell.PID).Awaits(syscall.SIGSTOP) || proc.Kills(shell.PID)
+		seen.gone = !s.awaitStop(shell)
+		// Also of one that hangs in the kernel: in a vfork, until its child has a processor.
 		late, ended := s.pauseChildren(shell, counts, true)
 		awaited = append(awaited, late...)
-		waits := proc.AwaitsChild(shell.PID)
-		switch {
-		case ended || len(awaited) > 0:
-			childless = 0
-		case asleep || !waits: // Else it has just reaped a child.
-			childless++
+		if !seen.gone {
+			signals := proc.ReadSignals(shell.PID)
+			// Who stood still when our signal came, also since a moment ago, has not got
+			// it yet, or stands in its kill -STOP $$.
+			seen.stood = signals.Awaits(syscall.SIGSTOP) || proc.Kills(shell.PID)
+			seen.traps = s.rung != syscall.SIGINT && signals.Handles(s.rung)
+			seen.awaits, seen.ended, seen.waits = len(awaited) > 0, ended, proc.AwaitsChild(shell.PID)
+			seen.ran, seen.late = proc.Ran(shell)-began, s.late()
+			seen.count()
 		}
-		if elsewhere++; waits || !asleep {
-			elsewhere = 0 // Else it sleeps in something that is no wait: the open of a fifo.
-		}
-		if stood || len(awaited) > 0 && waits || childless == alone || elsewhere == alone || proc.Ran(shell)-began > computes || s.late() {
+		if seen.isGood() {
 			return awaited
 		}
 		// Asked once more: there may have been no job yet when the round began.
@@ -204,8 +200,8 @@ func (s *stopping) pause(m proc.Stat) bool {
 }
 
 // grow waits until a fork of a shell has become what it is to be, a program or
-// a subshell. Until then its shell's handler for SIGINT would only note the
-// signal, and the program would start without it.
+// a subshell. Until then its shell's handler for SIGINT, or its trap for the step's
+// signal, would only note the signal, and the program would start without it.
 //
 // A fork of the interactive shell ignores SIGQUIT until it has reset its
 // signals (bash 5.2, execute_cmd.c: restore_original_signals in
@@ -216,7 +212,7 @@ func (s *stopping) grow(kid proc.Stat, program string) {
 	asleep := 0
 	for began := proc.Ran(kid.ID()); !s.late(); time.Sleep(pause) {
 		signals := proc.ReadSignals(kid.PID)
-		if !signals.Handles(syscall.SIGINT) || program == "" || proc.Command(kid.PID) != program {
+		if !signals.Handles(syscall.SIGINT) && !signals.Handles(s.rung) || program == "" || proc.Command(kid.PID) != program {
 			return
 		}
 		st, err := proc.Read(kid.PID)
@@ -226,7 +222,8 @@ func (s *stopping) grow(kid proc.Stat, program string) {
 		if asleep++; st.State == 'R' {
 			asleep = 0
 		}
-		if proc.Ran(kid.ID())-began > computes || asleep == sleeps || !signals.Ignores(syscall.SIGQUIT) && st.State == 'S' || st.State == 'T' {
+		reset := !signals.Ignores(syscall.SIGQUIT) && (s.rung == syscall.SIGINT || !signals.Handles(s.rung))
+		if proc.Ran(kid.ID())-began > computes || asleep == sleeps || reset && st.State == 'S' || st.State == 'T' {
 			return
 		}
 	}
@@ -254,6 +251,11 @@ func (s *stopping) gather(due []proc.Stat) []proc.Stat {
 			s.paused = append(s.paused, m.ID())
 			kids = proc.Children(m.PID)
 		} else if s.isShell(m) && !s.stood[m.ID()] && !s.background(m) {
+			// Stopped as a child of bash, at whatever moment. Unlike a SIGINT, a signal that
+			// it has a trap for is not sent again.
+			if s.rung != syscall.SIGINT && proc.ReadSignals(m.PID).Handles(s.rung) {
+				s.unpause([]proc.Stat{m})
+			}
 			kids = s.pin(func(sig syscall.Signal) { _ = proc.Signal(m.ID(), sig) }, m.ID(), all)
 			s.paused = append(s.paused, m.ID())
 		} else if s.pause(m) {

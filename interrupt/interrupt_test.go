@@ -73,6 +73,17 @@ func TestWhatIsStartedAfterClearRuns(t *testing.T) {
 	assert.ErrorIs(t, context.Cause(ctx), errWhy)
 }
 
+func TestAContextIsCancelledWhenStopReturns(t *testing.T) {
+	for range 100 {
+		root := interrupt.New()
+		ctx, cancel := root.Child().Context(context.Background())
+		root.Stop(errWhy)
+		require.Error(t, ctx.Err())
+		require.ErrorIs(t, context.Cause(ctx), errWhy)
+		cancel()
+	}
+}
+
 func TestANilSourceNeverStopsAnything(t *testing.T) {
 	var s *interrupt.Source
 	assert.NoError(t, s.Reason())
@@ -121,8 +132,8 @@ func TestManyGoroutinesMayUseASource(t *testing.T) {
 func TestGraceIsTheSumOfTheSteps(t *testing.T) {
 	kill := interrupt.DefaultLadder[len(interrupt.DefaultLadder)-1].Grace
 	assert.Equal(t, interrupt.DefaultLadder.Grace(), interrupt.Ladder(nil).Grace())
-	assert.Equal(t, 5*time.Second, interrupt.Ladder{{syscall.SIGINT, 2 * time.Second}, {syscall.SIGKILL, 3 * time.Second}}.Grace())
-	assert.Equal(t, 2*time.Second+kill, interrupt.Ladder{{syscall.SIGINT, 2 * time.Second}}.Grace(), "a SIGKILL follows")
+	assert.Equal(t, 5*time.Second, interrupt.Ladder{{Signal: syscall.SIGINT, Grace: 2 * time.Second}, {Signal: syscall.SIGKILL, Grace: 3 * time.Second}}.Grace())
+	assert.Equal(t, 2*time.Second+kill, interrupt.Ladder{{Signal: syscall.SIGINT, Grace: 2 * time.Second}}.Grace(), "a SIGKILL follows")
 }
 
 func TestOutcomeIsOneLine(t *testing.T) {

@@ -52,8 +52,8 @@ func (s *stopping) keep(due []proc.Stat) {
 	}
 }
 
-// letGo lets the shells go whose children are gone, or all of them. One whose
-// children did not all die of SIGINT, or that ignores it, would run its next command.
+// letGo lets the shells go whose children are gone, or all of them. One that would run
+// its next command gets the signal to leave first.
 func (s *stopping) letGo(all bool) {
 	for id, waits := range s.kept {
 		living, obeyed := false, true
@@ -66,10 +66,40 @@ func (s *stopping) letGo(all bool) {
 		if living && !all {
 			continue
 		}
-		if !obeyed || proc.ReadSignals(id.PID).Ignores(syscall.SIGINT) {
+		if s.wouldGoOn(id, obeyed) {
 			_ = proc.Signal(id, leave) // As below.
 		}
 		_ = proc.Signal(id, syscall.SIGCONT) // It may be gone: then so be it.
 		delete(s.kept, id)
 	}
+}
+
+// wouldGoOn reports whether a shell, which has the step's signal, would run its next
+// command after its children; obeyed says that all of these died of SIGINT.
+//
+// At a SIGINT it unwinds only if they did. Of any other signal it dies, or ends after
+// its exit trap, or it has a trap for that, which is to run: it may clean up.
+func (s *stopping) wouldGoOn(id proc.ID, obeyed bool) bool {
+	if s.rung == syscall.SIGINT && !obeyed {
+		return true
+	}
+	return proc.ReadSignals(id.PID).Ignores(s.rung)
+}
+
+// cleansUp reports whether the process was started by a shell's trap for the step's
+// signal: it may do what it is there for, up to the next step.
+func (s *stopping) cleansUp(m proc.Stat, members []proc.Stat) bool {
+	if s.seen[m.ID()] {
+		return false
+	}
+	for range len(members) { // A torn view may have loops.
+		parent := slices.IndexFunc(members, func(p proc.Stat) bool { return p.PID == m.PPID })
+		if parent < 0 {
+			return false
+		}
+		if m = members[parent]; s.trapped[m.ID()] {
+			return true
+		}
+	}
+	return false
 }

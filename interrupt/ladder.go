@@ -3,49 +3,20 @@ package interrupt
 import (
 	"fmt"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/limpet-sh/limpet/command"
 )
 
-// Ladder says how a command is stopped: a signal, a time to obey it, the next
-// signal. The zero value is [DefaultLadder]. A last step that is no SIGKILL is
-// followed by one.
-type Ladder []Step
-
-// Step is one rung.
-type Step struct {
-	Signal syscall.Signal
-	Grace  time.Duration
-}
+// Ladder and Step are declared in package command, so that a Request can have one.
+type (
+	// Ladder says how a command is stopped.
+	Ladder = command.Ladder
+	// Step is one rung of it.
+	Step = command.Step
+)
 
 // DefaultLadder gives a program half a second for SIGINT and for SIGTERM.
-var DefaultLadder = Ladder{
-	{syscall.SIGINT, 500 * time.Millisecond},
-	{syscall.SIGTERM, 500 * time.Millisecond},
-	{syscall.SIGKILL, time.Second},
-}
-
-// steps returns the ladder to climb, which always ends with SIGKILL.
-func (l Ladder) steps() Ladder {
-	if len(l) == 0 {
-		return DefaultLadder
-	}
-	if l[len(l)-1].Signal == syscall.SIGKILL {
-		return l
-	}
-	return append(l[:len(l):len(l)], DefaultLadder[len(DefaultLadder)-1])
-}
-
-// Grace is the longest time that the ladder takes.
-func (l Ladder) Grace() time.Duration {
-	var sum time.Duration
-	for _, step := range l.steps() {
-		sum += step.Grace
-	}
-	return sum
-}
+var DefaultLadder = Ladder(nil).Steps()
 
 // Outcome says what became of the processes of a command that was stopped.
 type Outcome struct {

@@ -21,11 +21,11 @@ type Source struct {
 	now *stop // what the next Stop fires; replaced by Clear
 }
 
-// stop is one wish to stop. Its reason is set before fired is closed, and never
-// again, so that a later Clear takes no reason away from anybody.
+// stop is one wish to stop. Its reason never changes once it is set, so that a later Clear
+// takes no reason away from anybody. The Source's mu guards it.
 type stop struct {
-	fired  chan struct{}
-	reason error
+	reason   error
+	contexts map[*context.CancelCauseFunc]struct{} // that it cancels; nil once it has
 }
 
 // New returns a root.
@@ -35,8 +35,8 @@ func New() *Source { return &Source{} }
 func (s *Source) Child() *Source { return &Source{parent: s} }
 
 // Stop interrupts what runs under s, and refuses what is started from now on,
-// until Clear. A nil reason means [ErrInterrupted]. The first of several reasons
-// stays.
+// until Clear. When it returns, the contexts of s and those below are cancelled. A nil
+// reason means [ErrInterrupted]. The first of several reasons stays.
 func (s *Source) Stop(reason error) {
 	if reason == nil {
 		reason = ErrInterrupted
@@ -45,7 +45,10 @@ func (s *Source) Stop(reason error) {
 	defer s.mu.Unlock()
 	if now := s.current(); now.reason == nil {
 		now.reason = reason
-		close(now.fired)
+		for cancel := range now.contexts {
+			(*cancel)(&stopError{reason})
+		}
+		now.contexts = nil
 	}
 }
 
@@ -62,7 +65,7 @@ func (s *Source) Clear() {
 // current returns what the next Stop fires. The caller holds mu.
 func (s *Source) current() *stop {
 	if s.now == nil {
-		s.now = &stop{fired: make(chan struct{})}
+		s.now = &stop{contexts: make(map[*context.CancelCauseFunc]struct{})}
 	}
 	return s.now
 }
@@ -97,29 +100,31 @@ func (e *stopError) Unwrap() error        { return e.reason }
 func (e *stopError) Is(target error) bool { return target == ErrInterrupted }
 
 // Context returns a context that is cancelled when s or one above it stops. Its
-// cause then wraps the reason, and ErrInterrupted. Call cancel: it frees what the context holds
-// and waits until that is done. Clearing the Source does not bring a cancelled
-// context back.
+// cause then wraps the reason, and ErrInterrupted. Call cancel: it frees what the context
+// holds. Clearing the Source does not bring a cancelled context back.
 func (s *Source) Context(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	ctx, cancelCause := context.WithCancelCause(ctx)
-	var watchers sync.WaitGroup
+	key := &cancelCause
+	var frees []func()
 	for src := s; src != nil; src = src.parent {
 		src.mu.Lock()
 		now := src.current()
 		if now.reason != nil {
 			cancelCause(&stopError{now.reason}) // At once: nothing must start under it.
+		} else {
+			now.contexts[key] = struct{}{}
 		}
 		src.mu.Unlock()
-		watchers.Go(func() {
-			select {
-			case <-now.fired:
-				cancelCause(&stopError{now.reason})
-			case <-ctx.Done():
-			}
+		frees = append(frees, func() {
+			src.mu.Lock()
+			defer src.mu.Unlock()
+			delete(now.contexts, key)
 		})
 	}
 	return ctx, func() {
 		cancelCause(context.Canceled)
-		watchers.Wait()
+		for _, free := range frees {
+			free()
+		}
 	}
 }

@@ -26,9 +26,17 @@ type Target interface {
 	// of bash, rather than an earlier one.
 	Started(proc.Stat) bool
 
-	// Traps reports whether bash may have a trap for SIGINT. It would run the
-	// trap, and then go on with its list.
+	// Traps reports whether bash may have a trap for SIGINT, or the fork that runs the
+	// script in its place. It would run the trap, and then go on with its list.
 	Traps() bool
+
+	// Fork reports whether a member is a fork of bash that runs the script in bash's place.
+	// Like bash, it must not go on after a trap for SIGINT.
+	Fork(proc.Stat) bool
+
+	// EndsWithChild reports whether bash has nothing to go on with when what it waits for has
+	// ended, however that ends.
+	EndsWithChild() bool
 
 	// SignalShell signals bash alone.
 	SignalShell(syscall.Signal)
@@ -79,7 +87,7 @@ const overtime = 5 * time.Second
 // Background jobs ignore SIGINT (bash sees to that where there is no job
 // control) and are spared it. Once bash is back, those that the command
 // started get the next signal at once.
-func (l Ladder) Stop(t Target) Outcome {
+func Stop(l Ladder, t Target) Outcome {
 	s := stopping{
 		t: t, seen: make(map[proc.ID]bool), killed: make(map[proc.ID]bool), handles: make(map[proc.ID]bool),
 		stood: make(map[proc.ID]bool), kept: make(map[proc.ID][]proc.ID),
@@ -91,7 +99,7 @@ func (l Ladder) Stop(t Target) Outcome {
 	if s.retry = subshellAgain; t.Traps() {
 		s.retry = again
 	}
-	for _, step := range l.steps() {
+	for _, step := range l.Steps() {
 		if s.step(step) {
 			break
 		}
@@ -129,6 +137,8 @@ type stopping struct {
 	held       []proc.ID             // what bash waited for when it was stopped
 	paused     []proc.ID             // stopped, to be let go when they have been signalled
 	stood      map[proc.ID]bool      // was stopped by somebody else before
+	rung       syscall.Signal        // the step's signal
+	trapped    map[proc.ID]bool      // shells that had a handler for it
 	kept       keptShells            // signalled, and stopped until those that they wait for are gone
 	released   time.Time             // when bash was last signalled and let go
 	tried      bool                  // bash had its SIGINT and time to obey
@@ -150,7 +160,7 @@ func (s *stopping) await(wait time.Duration) {
 // step sends one signal to whoever is there, also to those who come while it
 // waits. It reports true when there is nothing left to do.
 func (s *stopping) step(step Step) (done bool) {
-	s.sent = make(map[proc.ID]time.Time)
+	s.sent, s.trapped, s.rung = make(map[proc.ID]time.Time), make(map[proc.ID]bool), step.Signal
 	wasBusy := s.busy()
 	began, before := time.Now(), s.spent
 	for {
@@ -162,7 +172,7 @@ func (s *stopping) step(step Step) (done bool) {
 			if _, kept := s.kept[m.ID()]; was && kept {
 				continue
 			}
-			if was && !s.missed(m) || s.spare(m, step.Signal, members) {
+			if was && !s.missed(m) || s.spare(m, step.Signal, members) || s.cleansUp(m, members) {
 				continue
 			}
 			due = append(due, m)
@@ -214,6 +224,8 @@ func (s *stopping) over(do func()) {
 func (s *stopping) missed(m proc.Stat) bool {
 	pause := again
 	switch {
+	case s.trapped[m.ID()]:
+		return false // It runs its trap, which a second one would disturb.
 	case s.subshell(m):
 		pause = s.retry
 	case !s.isShell(m):
@@ -249,18 +261,21 @@ func (s *stopping) release() {
 	if s.deaf || s.t.Traps() {
 		sig = leave
 	}
-	for _, id := range s.held {
-		if !s.seen[id] {
-			continue // It ended by itself, after all.
-		}
-		st, err := proc.Read(id.PID)
-		gone := err != nil || st.ID() != id // The kernel reaps where SIGCHLD is ignored.
-		if gone && s.handles[id] || !gone && st.Ended != syscall.SIGINT {
-			sig = leave
-		}
+	if !s.t.EndsWithChild() && slices.ContainsFunc(s.held, s.dealtWith) {
+		sig = leave
 	}
 	s.held, s.released = nil, time.Now()
 	s.send(sig)
+}
+
+// dealtWith reports whether what bash waits for was signalled, and has not died of SIGINT.
+func (s *stopping) dealtWith(id proc.ID) bool {
+	if !s.seen[id] {
+		return false // It ended by itself, after all.
+	}
+	st, err := proc.Read(id.PID)
+	gone := err != nil || st.ID() != id // The kernel reaps where SIGCHLD is ignored.
+	return gone && s.handles[id] || !gone && st.Ended != syscall.SIGINT
 }
 
 // send signals bash, whether it is stopped or not.
@@ -328,13 +343,21 @@ func (s *stopping) signal(due []proc.Stat, sig syscall.Signal) {
 		described := describe(m) // Before the signal: afterwards it may be gone.
 		signals := proc.ReadSignals(m.PID)
 		s.handles[m.ID()] = s.handles[m.ID()] || signals.Handles(sig)
-		if err := proc.Signal(m.ID(), sig); err != nil {
+		its := sig
+		if sig == syscall.SIGINT && signals.Handles(sig) && s.t.Fork(m) && s.t.Traps() {
+			its = leave
+		}
+		if err := proc.Signal(m.ID(), its); err != nil {
 			continue
 		}
 		if !signals.Ignores(sig) {
 			// Else it may be a subshell that was just forked and still ignores
 			// what bash does, SIGTERM for one. It is asked again.
 			s.sent[m.ID()] = time.Now()
+		}
+		// From outside, a trap for SIGINT cannot be told from bash's own handler.
+		if sig != syscall.SIGINT && signals.Handles(sig) && s.isShell(m) {
+			s.trapped[m.ID()] = true
 		}
 		if !s.seen[m.ID()] {
 			s.seen[m.ID()] = true

@@ -1,28 +1,18 @@
-package ipc_test
+package ipc
 
 import (
-	"strings"
 	"testing"
 
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/environ"
 )
 
 func BenchmarkParseRecord(b *testing.B) {
-	id := ipc.NewID()
+	id := environ.NewID()
 	record := []byte(id + " 0 hBis /home/somebody/project " + id + "\n")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := ipc.ParseRecord(record, id); !ok {
+		if _, ok := ParseRecord(record, id); !ok {
 			b.Fatal("not parsed")
 		}
-	}
-}
-
-func BenchmarkQuote(b *testing.B) {
-	script := strings.Repeat("echo 'a b' \"$c\"\n", 64)
-	b.SetBytes(int64(len(script)))
-	b.ReportAllocs()
-	for b.Loop() {
-		ipc.Quote(script)
 	}
 }

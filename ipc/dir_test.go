@@ -1,6 +1,6 @@
 //go:build linux
 
-package ipc_test
+package ipc
 
 import (
 	"errors"
@@ -15,13 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/internal/script"
 	"github.com/limpet-sh/limpet/internal/testenv"
-	"github.com/limpet-sh/limpet/ipc"
 )
 
 func TestDirIsPrivateAndGoesWithClose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d")
-	d, err := ipc.NewDir(path, 4096, nil)
+	d, err := newDir(path, 4096, nil)
 	require.NoError(t, err)
 	require.NoError(t, filepath.WalkDir(path, func(p string, e os.DirEntry, err error) error {
 		require.NoError(t, err)
@@ -30,32 +30,32 @@ func TestDirIsPrivateAndGoesWithClose(t *testing.T) {
 		assert.Zero(t, info.Mode().Perm()&0o077, p)
 		return nil
 	}))
-	d.Close()
-	d.Close()
+	d.close()
+	d.close()
 	assert.NoDirExists(t, path)
 }
 
-func newDir(t *testing.T) (d *ipc.Dir, path string) {
+func makeDir(t *testing.T) (d *dir, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "base", "d")
 	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
-	d, err := ipc.NewDir(path, 4096, nil)
+	d, err := newDir(path, 4096, nil)
 	require.NoError(t, err)
-	t.Cleanup(d.Close)
+	t.Cleanup(d.close)
 	return d, path
 }
 
 func TestRenewRecreatesWhatWasDeleted(t *testing.T) {
 	for _, gone := range []string{"..", ".", "eval", "inner", "return", "state", "exit", "oldpwd", "out"} {
 		t.Run(gone, func(t *testing.T) {
-			d, path := newDir(t)
-			assert.Equal(t, ipc.None, d.Damage())
+			d, path := makeDir(t)
+			assert.Equal(t, none, d.damage())
 			for range 2 {
 				require.NoError(t, os.RemoveAll(filepath.Join(path, gone)))
-				assert.Equal(t, ipc.Missing, d.Damage())
-				require.NoError(t, d.Renew())
-				assert.Equal(t, ipc.None, d.Damage())
-				run, _, err := d.Begin(ipc.Call{ID: "x", Script: "true", Names: ipc.ViaBuiltin}, false)
+				assert.Equal(t, missing, d.damage())
+				require.NoError(t, d.renew())
+				assert.Equal(t, none, d.damage())
+				run, err := (&Exchange{dir: d}).Begin(Call{ID: "x", Script: "true", Names: script.ViaBuiltin}, false)
 				require.NoError(t, err)
 				run.Release()
 			}
@@ -67,18 +67,18 @@ func TestRenewRecreatesWhatWasDeleted(t *testing.T) {
 func TestARecordWithoutANameIsWrittenAllTheSame(t *testing.T) {
 	for _, gone := range []string{"status", "status/record"} {
 		for _, instead := range []string{"", "status"} {
-			d, path := newDir(t)
+			d, path := makeDir(t)
 			require.NoError(t, os.RemoveAll(filepath.Join(path, gone)))
 			if instead == gone {
 				require.NoError(t, unix.Mkfifo(filepath.Join(path, instead), 0o600))
 			}
-			assert.Equal(t, ipc.Missing, d.Damage())
-			require.NoError(t, d.Renew())
-			assert.Equal(t, ipc.None, d.Damage())
-			d.Rewind()
-			_, err := d.Stdout().WriteString("id 3 flags /dir id\n")
+			assert.Equal(t, missing, d.damage())
+			require.NoError(t, d.renew())
+			assert.Equal(t, none, d.damage())
+			d.rewind()
+			_, err := d.record.f.WriteString("<i><d><3><flags></dir><i><d>")
 			require.NoError(t, err)
-			rec, ok := d.Record("id")
+			rec, ok := d.reported("id")
 			require.True(t, ok)
 			assert.Equal(t, 3, rec.Status)
 		}
@@ -97,38 +97,38 @@ func TestDamageSeesWhatWasPutInTheFilesPlace(t *testing.T) {
 		for what, make := range plant {
 			for _, old := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s becomes %s, old=%v", name, what, old), func(t *testing.T) {
-					d, path := newDir(t)
+					d, path := makeDir(t)
 					if old {
 						time.Sleep(30 * time.Millisecond) // The file system's clock is what is waited for.
 					}
-					assert.Equal(t, ipc.None, d.Damage())
+					assert.Equal(t, none, d.damage())
 					planted := filepath.Join(path, name)
 					require.NoError(t, os.Rename(planted, planted+".old"))
 					require.NoError(t, make(planted))
-					want := ipc.Replaced
+					want := replaced
 					if name == "out" && what == "a directory" {
-						want = ipc.None // It is as good.
+						want = none // It is as good.
 					}
-					assert.Equal(t, want, d.Damage())
+					assert.Equal(t, want, d.damage())
 				})
 			}
 		}
 	}
 	for _, name := range []string{"eval", "inner"} {
-		d, path := newDir(t)
+		d, path := makeDir(t)
 		require.NoError(t, os.Rename(filepath.Join(path, "state"), filepath.Join(path, name)))
-		assert.Equal(t, ipc.Replaced, d.Damage(), name)
+		assert.Equal(t, replaced, d.damage(), name)
 	}
 }
 
 func TestACaptureThatLostItsNameIsNotUsedAgain(t *testing.T) {
 	testenv.NeedProc(t)
-	d, path := newDir(t)
+	d, path := makeDir(t)
 	begin := func() string {
-		run, lines, err := d.Begin(ipc.Call{ID: "x", Script: "true", Names: ipc.ViaBuiltin}, true)
+		run, err := (&Exchange{dir: d}).Begin(Call{ID: "x", Script: "true", Names: script.ViaBuiltin}, true)
 		require.NoError(t, err)
 		run.Release()
-		require.NotEmpty(t, lines)
+		require.NotEmpty(t, run.lines)
 		b, err := os.ReadFile(filepath.Join(path, "eval"))
 		require.NoError(t, err)
 		_, capture, _ := strings.Cut(strings.TrimSpace(string(b)), ">>")
@@ -142,13 +142,11 @@ func TestACaptureThatLostItsNameIsNotUsedAgain(t *testing.T) {
 }
 
 func TestDiskErrorNamesTheRemedy(t *testing.T) {
-	_, err := ipc.NewDir("/no/such/dir/d", 4096, nil)
-	disk, ok := errors.AsType[*ipc.DiskError](err)
+	_, err := newDir("/no/such/dir/d", 4096, nil)
+	disk, ok := errors.AsType[*DiskError](err)
 	require.True(t, ok)
 	assert.Equal(t, "/no/such/dir/d", disk.Dir)
 	assert.ErrorContains(t, err, "set RuntimeDir, or XDG_RUNTIME_DIR")
-	assert.ErrorContains(t, &ipc.DiskError{Dir: "d", Err: unix.ENOSPC}, "make room there")
-	assert.ErrorContains(t, &ipc.DiskError{Dir: "d", Err: unix.EDQUOT}, "make room there")
 }
 
 func TestAFullDiskIsADiskError(t *testing.T) {
@@ -160,10 +158,10 @@ func TestAFullDiskIsADiskError(t *testing.T) {
 		require.NoError(t, err)
 	}
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	d, err := ipc.NewDir(filepath.Join(dir, "d"), 4096, nil)
+	d, err := newDir(filepath.Join(dir, "d"), 4096, nil)
 	require.NoError(t, err)
-	defer d.Close()
-	_, _, err = d.Begin(ipc.Call{ID: "x", Script: strings.Repeat("x", 100_000), Names: ipc.ViaBuiltin}, false)
+	defer d.close()
+	_, err = (&Exchange{dir: d}).Begin(Call{ID: "x", Script: strings.Repeat("x", 100_000), Names: script.ViaBuiltin}, false)
 	require.ErrorIs(t, err, unix.ENOSPC)
 	assert.ErrorContains(t, err, "make room there")
 }

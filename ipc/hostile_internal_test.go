@@ -9,14 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/script"
 )
 
-func hostileDir(t *testing.T) (d *Dir, outside string) {
+func hostileDir(t *testing.T) (d *dir, outside string) {
 	t.Helper()
-	d, err := NewDir(filepath.Join(t.TempDir(), "d"), 4096, nil)
+	d, err := newDir(filepath.Join(t.TempDir(), "d"), 4096, nil)
 	require.NoError(t, err)
-	t.Cleanup(d.Close)
+	t.Cleanup(d.close)
 	return d, t.TempDir()
 }
 
@@ -35,10 +36,10 @@ func listed(t *testing.T, dir string) []string {
 // it puts there mean something else than they do here.
 func TestNothingIsMadeOutsideByASymlinkThatACommandMade(t *testing.T) {
 	d, outside := hostileDir(t)
-	d.pool.close()
+	d.pool.Clear()
 	require.NoError(t, os.RemoveAll(filepath.Join(d.path, "out")))
 	require.NoError(t, os.Symlink(outside, filepath.Join(d.path, "out")))
-	_, _, err := d.Begin(Call{ID: NewID(), Script: "true", Names: ViaBuiltin}, false)
+	_, err := (&Exchange{dir: d}).Begin(Call{ID: environ.NewID(), Script: "true", Names: script.ViaBuiltin}, false)
 	assert.ErrorIs(t, err, ErrReplaced)
 	assert.Empty(t, listed(t, outside))
 
@@ -46,7 +47,7 @@ func TestNothingIsMadeOutsideByASymlinkThatACommandMade(t *testing.T) {
 		require.NoError(t, os.Remove(filepath.Join(d.path, name)))
 		require.NoError(t, os.Symlink(filepath.Join(outside, name), filepath.Join(d.path, name)))
 	}
-	assert.ErrorIs(t, d.Renew(), ErrReplaced)
+	assert.ErrorIs(t, d.renew(), ErrReplaced)
 	assert.Empty(t, listed(t, outside))
 }
 
@@ -70,37 +71,7 @@ func TestNothingIsReadThatACommandPutInAFilesPlace(t *testing.T) {
 	} {
 		require.NoError(t, os.Remove(state))
 		require.NoError(t, plant(), name)
-		_, err := d.Saved("id", "seal") // It must not wait for anybody.
+		_, err := d.takeState(stateName, "id", "seal") // It must not wait for anybody.
 		assert.Error(t, err, name)
 	}
-}
-
-func TestAMovedCaptureIsTheOneThatWasWritten(t *testing.T) {
-	testenv.NeedProc(t)
-	d, outside := hostileDir(t)
-	secret := filepath.Join(outside, "secret")
-	require.NoError(t, os.WriteFile(secret, []byte("secret"), 0o600))
-	o, err := d.pool.outputs(false)
-	require.NoError(t, err)
-	defer o.Release()
-	appendTo(t, o.stdout, []byte("written"))
-	require.NoError(t, os.Link(o.stdout.path(), filepath.Join(d.path, "second name")))
-	assert.ErrorIs(t, o.Move(1, filepath.Join(outside, "kept")), ErrHeld, "somebody could go on writing")
-	assert.Equal(t, []string{"secret"}, listed(t, outside))
-
-	o, err = d.pool.outputs(false)
-	require.NoError(t, err)
-	defer o.Release()
-	appendTo(t, o.stdout, []byte("written"))
-	// The command puts a symlink in its place; the file has no name then.
-	require.NoError(t, os.Remove(o.stdout.path()))
-	require.NoError(t, os.Symlink(secret, o.stdout.path()))
-	assert.Error(t, o.Move(1, filepath.Join(outside, "kept")))
-	assert.Equal(t, []string{"secret"}, listed(t, outside))
-
-	appendTo(t, o.stderr, []byte("written"))
-	require.NoError(t, o.Move(2, filepath.Join(outside, "kept")))
-	b, err := os.ReadFile(filepath.Join(outside, "kept"))
-	require.NoError(t, err)
-	assert.Equal(t, "written", string(b))
 }

@@ -3,10 +3,10 @@ package ipc
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"mvdan.cc/sh/v3/syntax"
+	"github.com/limpet-sh/limpet/internal/script"
 )
 
 // Call is what one command needs rendered.
@@ -15,15 +15,17 @@ type Call struct {
 	Script string
 
 	Env    []string // exported to Script alone
+	Unset  []string // variables that Script does not have; with Fork
 	Back   string   // where to go before anything else; empty: stay
 	Dir    string   // where Script runs; empty: there
 	Status int      // the $? that Script sees first
-	Inner  bool     // report $? and PIPESTATUS from inside the eval
-	Apart  bool     // run Script in a subshell
-	Group  bool     // with Inner: run Script as one command, { Script; }
+	Inner  bool     // report $? and PIPESTATUS from inside the eval; Script is complete
 	Stdin  bool     // Script reads what bash has at InputFD; else nothing
+	Aside  bool     // Script opens descriptors: bash puts its own streams where no script goes
+	Fork   *Fork    // run Script in a fork of bash; nil: in bash itself
 
-	Stdout, Stderr string // paths; an empty Stderr means 2>&1
+	// Traps says that Script is about traps: it finds none of limpet's own.
+	Traps bool
 
 	// Before holds lines of limpet's own that run before Script.
 	Before []string
@@ -32,98 +34,96 @@ type Call struct {
 	// that may have disabled them, "." included.
 	Enable bool
 
-	Names Names
-}
+	// Names is how to reach a builtin past the functions of the user.
+	Names script.Names
 
-// Names says how to reach a builtin past functions that the user may have
-// named like it.
-type Names string
-
-// The ways to name a builtin. The backslash keeps aliases out.
-const (
-	ViaBuiltin Names = `\builtin ` // whatever the function is named, but for "builtin"
-	ViaCommand Names = `\command ` // when there is a function named builtin
-	Plain      Names = `\`         // when there are functions named builtin and command
-)
-
-// Quote quotes s as one bash word. NUL bytes are the one thing that bash
-// cannot carry; [command.Request.Validate] keeps them out.
-func Quote(s string) string {
-	for _, c := range []byte(s) {
-		if c >= utf8.RuneSelf {
-			// syntax.Quote would write \u3000 for a wide space and its like,
-			// which bash understands in a UTF-8 locale alone.
-			return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-		}
-	}
-	q, err := syntax.Quote(s, syntax.LangBash)
-	if err != nil {
-		// The only errors left are for NUL, which has been refused, and
-		// for languages other than bash.
-		panic("ipc: " + err.Error())
-	}
-	return q
+	stdout, stderr string // paths of the captures; an empty stderr means 2>&1
 }
 
 // evalScript is the text of the file that bash sources. It is sourced because
 // bash then prints no "[1] 12345" for a background job, and it evals because
 // then a syntax error in Script ends the eval and nothing else.
-func (d *Dir) evalScript(c Call) string {
+func (d *dir) evalScript(c Call) string {
 	var b strings.Builder
 	// All on one line, so that the lines of Script count from 1.
 	if c.Back != "" {
-		fmt.Fprintf(&b, "%s || %sreturn; ", d.goBack(c.Names, c.Back, cmp.Or(c.Stderr, c.Stdout)), c.Names)
+		fmt.Fprintf(&b, "%s || %sreturn; ", d.goBack(c.Names, c.Back, cmp.Or(c.stderr, c.stdout)), c.Names)
 	}
 	for _, line := range c.Before {
 		b.WriteString(line + "; ")
 	}
+	for _, name := range c.named() {
+		b.WriteString(d.mayChange(c, name))
+	}
 	if c.Dir != "" {
-		fmt.Fprintf(&b, "%sprintf %%s \"${OLDPWD-}\" >|%s; ", c.Names, Quote(d.oldDirPath()))
+		fmt.Fprintf(&b, "%sprintf %%s \"${OLDPWD-}\" >|%s; ", c.Names, script.Quote(d.oldDirPath()))
 		// Why it fails is not the script's to print. Under errexit nothing may fail.
-		fmt.Fprintf(&b, "%scd -- %s 2>|%s || { %sprintf '%%s\\n' %s >>%s && %sreturn 0; %sreturn 1; }; ", c.Names, Quote(c.Dir), Quote(d.inner.path),
-			c.Names, Quote(noDir(c.ID)), Quote(d.inner.path), c.Names, c.Names)
+		fmt.Fprintf(&b, "%scd -- %s 2>|%s || { %sprintf '%%s\\n' %s >>%s && %sreturn 0; %sreturn 1; }; ", c.Names, script.Quote(c.Dir), script.Quote(d.inner.path),
+			c.Names, script.Quote(noDir(c.ID)), script.Quote(d.inner.path), c.Names, c.Names)
 	}
-	if c.Status != 0 {
-		// In an && list neither an ERR trap nor errexit minds the status.
-		fmt.Fprintf(&b, "%s. %s %d && %s:; ", c.Names, Quote(d.statusScript()), c.Status, c.Names)
+	if c.Fork != nil {
+		b.WriteString("( " + d.forkHead(c))
 	}
-	eval := string(c.Names) + "eval -- "
-	if len(c.Env) > 0 {
-		// Bash exports assignments before "command eval" to what it runs, and
-		// takes them back, in posix mode too. Before "builtin eval" it does
-		// not export them.
+	fresh := c.Fork != nil && c.Fork.Fresh != nil
+	if c.Status != 0 && !fresh {
+		b.WriteString(d.setStatus(c.Names, c.Status) + "; ")
+	}
+	switch {
+	case fresh:
+		b.WriteString(d.withEnv(c) + d.freshBash(c) + " )")
+	case c.Fork != nil:
 		for _, entry := range c.Env {
 			name, value, _ := strings.Cut(entry, "=")
-			fmt.Fprintf(&b, "%s=%s ", name, Quote(value))
+			fmt.Fprintf(&b, "%sexport %s=%s; ", c.Names, name, script.Quote(value))
 		}
-		eval = string(ViaCommand) + "eval -- "
+		b.WriteString(d.text(c) + "\n)")
+	default:
+		if c.Aside {
+			b.WriteString(d.openAside(c))
+		}
+		b.WriteString(d.withEnv(c) + "eval -- " + script.Quote(d.text(c)))
 	}
-	text := c.Script
-	if c.Inner {
-		text += "\n" + d.innerRecord(c)
-	}
-	if c.Group {
-		text = "{ " + text + "\n}"
-	}
-	eval += Quote(text)
-	if c.Apart {
-		eval = "( " + eval + " )"
-	}
-	b.WriteString(eval)
-	if c.Stdin {
-		// Nothing but stdin is left of it for what Script starts, nor for Script.
-		fmt.Fprintf(&b, " <&%d %d<&- %d<&- >>", InputFD, InputFD, commandFD)
-	} else {
-		b.WriteString(" </dev/null >>")
-	}
-	b.WriteString(Quote(c.Stdout))
-	if c.Stderr == "" {
-		b.WriteString(" 2>&1\n")
-	} else {
-		b.WriteString(" 2>>" + Quote(c.Stderr) + "\n")
-	}
+	b.WriteString(d.redirections(c) + "\n")
 	return b.String()
 }
+
+// redirections are those of the command that runs Script.
+func (d *dir) redirections(c Call) string {
+	if c.Aside {
+		return asideRedirections(c)
+	}
+	from := " </dev/null"
+	if c.Stdin {
+		// Nothing but stdin is left of it for what Script starts, nor for Script.
+		from = fmt.Sprintf(" <&%d %d<&- %d<&-", InputFD, InputFD, commandFD)
+	}
+	if c.stderr == "" {
+		return from + " >>" + script.Quote(c.stdout) + " 2>&1"
+	}
+	return from + " >>" + script.Quote(c.stdout) + " 2>>" + script.Quote(c.stderr)
+}
+
+// named returns the names of the variables that Env sets and Unset unsets.
+func (c Call) named() []string {
+	names := slices.Clone(c.Unset)
+	for _, entry := range c.Env {
+		name, _, _ := strings.Cut(entry, "=")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// mayChange is the command that reports, instead of running Script, that the variable is
+// readonly. Bash would say so to nobody, and run Script with the variable as it is. With
+// [@] the expansion is no error where the variable has no value (set -u).
+func (d *dir) mayChange(c Call, name string) string {
+	return fmt.Sprintf(`case "${%s[@]@a}" in *r*) %sprintf '%%s\n' %s >|%s && %sreturn 0; %sreturn 1 ;; esac; `,
+		name, c.Names, script.Quote(name+" "+isReadonly(c.ID)), script.Quote(d.inner.path), c.Names, c.Names)
+}
+
+// isReadonly is what bash says behind the name of a variable that is readonly. Nothing ran.
+func isReadonly(id string) string { return id + " readonly " + id }
 
 // noDir is what bash says behind the reason, where a script would report its status, if
 // it could not go to the script's directory. Nothing ran.
@@ -132,20 +132,62 @@ func noDir(id string) string { return id + " cd " + id }
 // goBack is the command by which bash leaves the directory of a request, as if
 // it had never been there: "cd -" goes where it would have gone. It fails, with
 // a word about it in the file stderr, if the directory is gone.
-func (d *Dir) goBack(n Names, dir, stderr string) string {
-	return fmt.Sprintf("%scd -- %s 2>>%s && { IFS= %sread -r -d '' OLDPWD <%s || %s:; }", n, Quote(dir), Quote(stderr), n, Quote(d.oldDirPath()), n)
+func (d *dir) goBack(n script.Names, dir, stderr string) string {
+	return fmt.Sprintf("%scd -- %s 2>>%s && { IFS= %sread -r -d '' OLDPWD <%s || %s:; }", n, script.Quote(dir), script.Quote(stderr), n, script.Quote(d.oldDirPath()), n)
 }
+
+// setStatus is the command that sets $?. In an && list neither an ERR trap nor errexit
+// minds the status.
+func (d *dir) setStatus(n script.Names, status int) string {
+	return fmt.Sprintf("%s. %s %d && %s:", n, script.Quote(d.statusScript()), status, n)
+}
+
+// withEnv begins a command of limpet's own that has the variables of a call in its
+// environment. Bash exports assignments before "command eval" to what it runs, and takes
+// them back, in posix mode too. Before "builtin eval" it does not export them.
+func (d *dir) withEnv(c Call) string {
+	var b strings.Builder
+	for _, entry := range c.Env {
+		name, value, _ := strings.Cut(entry, "=")
+		fmt.Fprintf(&b, "%s=%s ", name, script.Quote(value))
+	}
+	if names := c.Names; names == script.ViaBuiltin && b.Len() > 0 {
+		return b.String() + string(script.ViaCommand)
+	}
+	return b.String() + string(c.Names)
+}
+
+// text is what bash reads of a call: the script, and what limpet wants to know from inside of it.
+func (d *dir) text(c Call) string {
+	text := c.Script
+	if c.Aside {
+		text = closeAside + text
+	}
+	if c.Fork != nil {
+		text = c.Fork.prefix(c.Names) + text
+	}
+	switch {
+	case c.Fork != nil && c.Fork.Trapped && c.Inner:
+		text += behind + d.forkEnd(c)
+	case c.Inner:
+		text += behind + d.innerRecord(c)
+	}
+	return text
+}
+
+// behind stands between a script and limpet's own words. The first line behind an eval of an
+// open quote is a syntax error to bash (5.2), unless it is empty.
+const behind = "\n\n"
 
 // innerRecord reports from inside the eval what is lost outside: PIPESTATUS.
 // The redirection comes before the printf so that set -x traces it nowhere.
-func (d *Dir) innerRecord(c Call) string {
-	return fmt.Sprintf(`{ %sprintf '%%s ' %s "$?" "${PIPESTATUS[@]}"; %sprintf '%%s\n' %s; } 2>/dev/null 1<>%s`,
-		c.Names, c.ID, c.Names, c.ID, Quote(d.inner.path))
+func (d *dir) innerRecord(c Call) string {
+	return fmt.Sprintf(`{ %s; } 2>/dev/null 1<>%s`, printRecord(c.Names, c.ID, `"$?" "${PIPESTATUS[@]}"`), script.Quote(d.inner.path))
 }
 
 // lines are the two lines for bash's stdin. The second acts only when the
 // first was thrown away: see the package comment.
-func (d *Dir) lines(c Call) string {
+func (d *dir) lines(c Call) string {
 	enable := ""
 	if c.Enable {
 		enable = string(c.Names) + "enable . cd eval printf read return trap; "
@@ -154,7 +196,7 @@ func (d *Dir) lines(c Call) string {
 	if c.Stdin {
 		back = "; " + stopAtInput(c.Names)
 	}
-	return fmt.Sprintf("%s%s. %s; %s%s\n", enable, c.Names, Quote(d.eval.path), report(c.Names, c.ID), back) + closing(c)
+	return fmt.Sprintf("%s%s. %s; %s%s\n", enable, c.Names, script.Quote(d.eval.path), report(c.Names, c.ID), back) + closing(c)
 }
 
 // closing is the second line.
@@ -166,7 +208,7 @@ func closing(c Call) string {
 	return line
 }
 
-func closingLine(n Names, id string) string {
+func closingLine(n script.Names, id string) string {
 	return fmt.Sprintf("case $? in 0) ;; *) %s ;; esac\n", report(n, id))
 }
 
@@ -174,86 +216,54 @@ func closingLine(n Names, id string) string {
 // read. While that is descriptor 0, bash keeps its own in a copy, which Script can
 // close by its number: then there is nothing to come back to, and bash ends. Exit saves
 // the state, but is refused while there are stopped jobs.
-func stopAtInput(n Names) string {
+func stopAtInput(n script.Names) string {
 	return fmt.Sprintf("%stest /dev/fd/0 -ef /dev/fd/%d || %sexit || %skill -KILL $$", n, commandFD, n, n)
 }
 
-// KeepCommands is the command by which bash keeps a copy of the descriptor that it reads
+// keepCommands is the command by which bash keeps a copy of the descriptor that it reads
 // commands from, to know it by. It comes before the first [Call] with Stdin.
-func KeepCommands() string { return fmt.Sprintf("exec %d<&0", commandFD) }
+func keepCommands() string { return fmt.Sprintf("exec %d<&0", commandFD) }
 
-// ProbeStatus is in the report on [Dir.Probe] if bash did what it was asked to.
-const ProbeStatus = 5
+// probeStatus is in the report on probe if bash did what it was asked to.
+const probeStatus = 5
 
-// Probe returns lines by which bash reads a script as it reads those of commands, and
+// probe returns lines by which bash reads a script as it reads those of commands, and
 // reports.
-func (d *Dir) Probe(n Names, id string) (lines string, err error) {
-	if err := d.writeEval(fmt.Sprintf("%seval -- %s\n", n, Quote(fmt.Sprintf("%sreturn %d", n, ProbeStatus)))); err != nil {
+func (d *dir) probe(n script.Names, id string) (lines string, err error) {
+	if err := d.writeEval(fmt.Sprintf("%seval -- %s\n", n, script.Quote(fmt.Sprintf("%sreturn %d", n, probeStatus)))); err != nil {
 		return "", err
 	}
 	return d.lines(Call{Names: n, ID: id}), nil
 }
 
-// ClosingLine is the second line once more: a signal may throw that away too.
-func (r *Run) ClosingLine() string { return closing(r.call) }
-
-// Report is the command by which bash reports on a line of limpet's own.
-func (d *Dir) Report(n Names, id string) string { return report(n, id) }
+// switchOff returns lines by which bash switches options of set -o off, and reports.
+func switchOff(n script.Names, options []string, id string) string {
+	return fmt.Sprintf("{ %sset +o %s; } 2>/dev/null; %s\n", n, strings.Join(options, " +o "), report(n, id))
+}
 
 // report is the call that writes the record. It needs no redirection: the
 // status file is bash's own stdout.
-func report(n Names, id string) string {
-	return fmt.Sprintf(`%sprintf '%%s %%s %%s %%s %%s\n' %s "$?" "$-" "${PWD-}" %s`, n, id, id)
+func report(n script.Names, id string) string {
+	return printRecord(n, id, `"$?" "$SHELLOPTS" "${PWD-}"`)
+}
+
+// printRecord is the command that prints a record with these words. See [Record] for its
+// form.
+func printRecord(n script.Names, id, words string) string {
+	seal := id[:len(id)/2] + " " + id[len(id)/2:]
+	return fmt.Sprintf(`%sprintf '<%%.4097s>' %s %s %s`, n, seal, words, seal) // A PWD that a script made up may be longer than any path.
 }
 
 // InputFD is the descriptor of bash from which the scripts of a [Call] with Stdin read. It is
-// above those that scripts name by a digit, and low: bash opens it again after each script,
-// also under a "ulimit -n".
-const InputFD = 10
+// above those that scripts name, and that bash uses for process substitutions (63 and below), and
+// low: bash opens it again after each script, also under a "ulimit -n".
+const InputFD = 70
 
 // commandFD is a copy of descriptor 0, which bash reads commands from.
 const commandFD = InputFD + 1
 
-// StartLine is the line that sources the prelude and reports that bash is
+// startLine is the line that sources the prelude and reports that bash is
 // ready, with its version in the place of the flags.
-func (d *Dir) startLine(id string) string {
-	return fmt.Sprintf(". %s; printf '%%s %%s %%s %%s %%s\\n' %s \"$?\" \"$BASH_VERSION\" \"$PWD\" %s\n", Quote(d.eval.path), id, id)
-}
-
-// The parts of a saved state, in the order in which they are read back: options
-// that decide how functions parse come first, set -e and its like last. NUL
-// bytes, which no variable can hold, stand between them.
-const (
-	partDir       = iota
-	partFunction  // the functions that bash was in
-	partCounts    // of positional parameters, and of directories that pushd has stacked
-	partOptions   // shopt, umask
-	partVariables // with their attributes
-	partFunctions
-	partMarks   // attributes of functions
-	partAliases // aliases and traps
-	partSet     // set -o
-	partSeal
-	parts
-)
-
-// saveTo is a command list that writes the state to path, sealed by id, with
-// builtins alone.
-func saveTo(n Names, path, id string) string {
-	var b strings.Builder
-	b.WriteString("{ ")
-	for _, builtin := range []string{
-		`printf '%s\0' "${PWD-}"`,
-		`printf '%s ' "${FUNCNAME[@]-}"`, `printf '\0%s %s\0' "$#" "${#DIRSTACK[@]}"`,
-		"shopt -p", "umask -p", `printf '\0'`,
-		"declare -p", `printf '\0'`,
-		"declare -f", `printf '\0'`,
-		"declare -F", `printf '\0'`,
-		"alias -p", "trap -p", `printf '\0'`,
-		"set +o", `printf '\0%s' ` + id,
-	} {
-		fmt.Fprintf(&b, "%s%s; ", n, builtin)
-	}
-	fmt.Fprintf(&b, "} 2>/dev/null >|%s || %s:", Quote(path), n)
-	return b.String()
+func (d *dir) startLine(id string) string {
+	return fmt.Sprintf(". %s; %s\n", script.Quote(d.eval.path), printRecord("", id, `"$?" "$BASH_VERSION" "$PWD"`))
 }

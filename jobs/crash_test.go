@@ -67,7 +67,9 @@ func crashingProgram() {
 // with what it has itself said of its life.
 func TestNoKillLosesAnything(t *testing.T) {
 	testenv.NeedProc(t)
-	const many, kills = 4, 50 // kills is of each
+	testenv.Slow(t)
+	const many = 4
+	kills := testenv.Repeats(0, 16, 50) // of each
 	var byProgram atomic.Int64
 	t.Run("programs", func(t *testing.T) {
 		for range many {

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/watch"
 )
 
 // Chunk is output of a job, in its order.
@@ -27,10 +27,10 @@ func (r *Registry) Follow(ctx context.Context, id string, offset int64) iter.Seq
 			yield(Chunk{}, err)
 			return
 		}
-		watch := ipc.Shared.Watch(j.dir)
-		defer watch.Close()
+		events := watch.Shared.Watch(j.dir)
+		defer events.Close()
 		every := doubt
-		if watch.Err != nil {
+		if events.Err != nil {
 			every = r.opts.Poll
 		}
 		timer := time.NewTimer(every)
@@ -66,7 +66,7 @@ func (r *Registry) Follow(ctx context.Context, id string, offset int64) iter.Seq
 			}
 			timer.Reset(every)
 			select {
-			case <-watch.C:
+			case <-events.C:
 			case <-timer.C:
 			case <-ctx.Done():
 				fail(context.Cause(ctx))

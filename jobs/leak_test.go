@@ -18,7 +18,8 @@ import (
 	"github.com/limpet-sh/limpet/jobs"
 )
 
-func TestAThousandJobsLeaveNothing(t *testing.T) {
+func TestManyJobsLeaveNothing(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	r := open(t, &jobs.Options{MaxFinished: 10})
 	once := func(i int) {
@@ -55,7 +56,7 @@ func TestAThousandJobsLeaveNothing(t *testing.T) {
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
-			for i := range 125 {
+			for i := range testenv.Repeats(5, 25, 125) {
 				once(i + worker)
 			}
 		})
@@ -72,11 +73,12 @@ func TestAThousandJobsLeaveNothing(t *testing.T) {
 	assert.LessOrEqual(t, len(entries), 12)
 }
 
-// 64 jobs that each write 10 MB/s, or as much as there is a processor for: memory and
+// Many jobs, 64 of them in the night, that each write 10 MB/s, or as much as there is a processor for: memory and
 // disk stay bounded, and each can be looked at meanwhile.
 func TestManyLoudJobsStayBounded(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
-	const many = 64
+	many := testenv.Repeats(8, 24, 64)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "data"), []byte(strings.Repeat(strings.Repeat("x", 999)+"\n", 1000)), 0o600))
 	r := open(t, nil)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/supervisor"
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/watch"
 )
 
 // doubt is how often a job is looked at without an event: a supervisor that was killed
@@ -47,14 +47,14 @@ func (r *Registry) settle(j *job, f *files, ran bool) {
 // mind is the life of a job as its owner sees it: whenever something is new, match what
 // it has printed, tell the end.
 func (r *Registry) mind(j *job) {
-	watch := ipc.Shared.Watch(j.dir)
-	defer watch.Close()
+	events := watch.Shared.Watch(j.dir)
+	defer events.Close()
 	every, ended := doubt, (<-chan struct{})(nil)
 	if handle := j.supervised(); handle != nil {
 		every, ended = seldom, handle.Done() // That is told.
 	}
-	if _, err := os.Stat(j.dir); watch.Err != nil && err == nil { // Else it was forgotten just now.
-		r.opts.Logger.Warn("limpet: polling for news of a job", "job", j.spec.ID, "interval", r.opts.Poll, "err", watch.Err)
+	if _, err := os.Stat(j.dir); events.Err != nil && err == nil { // Else it was forgotten just now.
+		r.opts.Logger.Warn("limpet: polling for news of a job", "job", j.spec.ID, "interval", r.opts.Poll, "err", events.Err)
 		every = r.opts.Poll
 	}
 	patterns, _ := compile(j.spec.Watch) // They were compiled before.
@@ -86,7 +86,7 @@ func (r *Registry) mind(j *job) {
 		}
 		timer.Reset(m.next(every))
 		select {
-		case <-watch.C:
+		case <-events.C:
 		case <-timer.C:
 		case <-ended:
 			ended, every = nil, doubt // If the supervisor was killed, nobody reports on its orphans.

@@ -29,7 +29,7 @@ type queue struct {
 type queued struct {
 	Event
 	of    *job // whose it is; nil if it is about all of them
-	about *job // whose completion it is; nil if it is none
+	about *job // whose completion it is; nil: it is about no completion
 }
 
 // offer is the first event, on its way out. It can be called back until somebody has

@@ -12,7 +12,6 @@ import (
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/internal/supervisor"
-	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/transport"
 	"github.com/limpet-sh/limpet/transport/local"
 )
@@ -94,7 +93,7 @@ func (r *Registry) make(spec Spec) (*job, error) {
 		ID: newID(spec.Command), Command: spec.Command, Dir: spec.Dir, PTY: spec.PTY, Stdin: spec.Stdin,
 		Task: spec.Task, Session: spec.Session, Labels: spec.Labels, Watch: spec.Watch, Notify: spec.Notify,
 		Lifetime: spec.Lifetime, Timeout: spec.Timeout, OutputLimit: spec.OutputLimit, Retain: r.opts.Retain, Ladder: r.opts.Ladder,
-		Created: time.Now(), Mark: environ.JobVar + "=" + ipc.NewID(),
+		Created: time.Now(), Mark: environ.JobVar + "=" + environ.NewID(),
 	}
 	if spec.Notify && len(spec.Watch) > 0 {
 		s.Watch = nil

@@ -119,7 +119,7 @@ func (r *Registry) end(ctx context.Context, j *job, why string) Stopped {
 	if foreground := j.adopted(); foreground != nil {
 		s.Outcome = foreground.Stop(r.opts.Ladder) // It knows what of its session is its own.
 	} else {
-		s.Outcome = r.opts.Ladder.Stop(supervisor.Target{Process: f.process, Mark: j.spec.Mark})
+		s.Outcome = interrupt.Stop(r.opts.Ladder, supervisor.Target{Process: f.process, Mark: j.spec.Mark})
 	}
 	if f.exit == nil && !f.present.Supervisor && len(s.Outcome.Left) == 0 {
 		r.recordExit(j, supervisor.Exit{Code: -1, Unknown: true, Killed: f.killed, Stopped: why, Ended: time.Now(), Output: f.log.End})

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/watch"
 )
 
 // WaitOptions say what to wait for. The end of one of the jobs always ends the wait.
@@ -129,7 +129,7 @@ type waiting struct {
 type awaited struct {
 	*job
 	scanner
-	watch *ipc.Watch
+	watch *watch.Watch
 }
 
 // prepare finds the jobs, and checks what is asked for.
@@ -174,7 +174,7 @@ func (w *waiting) prepare() (err error) {
 		if err != nil {
 			return &Error{Op: "wait", ID: id, Err: j.unreadable(err)}
 		}
-		a := &awaited{job: j, scanner: scanner{at: w.o.From, line: f.lineOf(w.o.From)}, watch: ipc.Shared.Watch(j.dir)}
+		a := &awaited{job: j, scanner: scanner{at: w.o.From, line: f.lineOf(w.o.From)}, watch: watch.Shared.Watch(j.dir)}
 		w.jobs = append(w.jobs, a)
 		w.listeners.Go(func() { w.listen(a.watch) })
 	}
@@ -182,10 +182,10 @@ func (w *waiting) prepare() (err error) {
 }
 
 // listen passes the events of one job on to the wait.
-func (w *waiting) listen(watch *ipc.Watch) {
+func (w *waiting) listen(events *watch.Watch) {
 	for {
 		select {
-		case <-watch.C:
+		case <-events.C:
 			select {
 			case w.news <- struct{}{}:
 			default: // It is awake.

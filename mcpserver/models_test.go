@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image/png"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -144,17 +145,22 @@ func TestTheDirectoryIsToldWhenItIsAnotherThanTheLastAnswerSaid(t *testing.T) {
 	assert.Equal(t, "/etc\n[exit 0]", text, "the session stays where it was")
 
 	// It goes elsewhere and back while another call waits: the last answer counts.
-	begun := filepath.Join(t.TempDir(), "begun")
-	first := make(chan string, 1)
-	go func() {
-		res, err := h.try("run_command", object{"command": "cd /etc; echo >" + begun + "; sleep 0.1"})
-		assert.NoError(t, err)
-		first <- textOf(res)
-	}()
+	begun, answered := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "answered")
+	call := func(command string) <-chan string {
+		text := make(chan string, 1)
+		go func() {
+			res, err := h.try("run_command", object{"command": command})
+			assert.NoError(t, err)
+			text <- textOf(res)
+		}()
+		return text
+	}
+	first := call("cd /etc; echo >" + begun + "; sleep 0.1")
 	testenv.AwaitFile(t, begun)
-	_, text = h.call("run_command", object{"command": "cd /usr"})
+	second := call("cd /usr; until [[ -e " + answered + " ]]; do sleep 0.01; done")
 	assert.Equal(t, "[exit 0, now in /etc]", <-first)
-	assert.Equal(t, "[exit 0, now in /usr]", text)
+	require.NoError(t, os.WriteFile(answered, nil, 0o600))
+	assert.Equal(t, "[exit 0, now in /usr]", <-second)
 
 	_, text = h.call("run_command", object{"restart": true})
 	assert.Contains(t, text, fmt.Sprintf("now in %s]", start))

@@ -52,6 +52,7 @@ type runOut struct {
 	ElapsedSeconds float64     `json:"elapsed_seconds"`
 	Job            *jobOut     `json:"job,omitempty"`
 	Leftover       []process   `json:"leftover,omitempty" jsonschema:"Processes that it left running."`
+	NotKept        []string    `json:"not_kept,omitempty" jsonschema:"What it changed and the session does not have: descriptors that it opened, jobs as jobs, of a command that may end its shell."`
 	Restart        *restartOut `json:"restart,omitempty" jsonschema:"The session's bash ended, and was replaced."`
 	Hint           string      `json:"hint,omitempty"`
 	Notices        []string    `json:"notices,omitempty" jsonschema:"What else has happened in the session: jobs that ended, for one."`
@@ -86,7 +87,7 @@ func (s *Server) addShell() {
 	add(s, tool[runIn, runOut]{
 		name: "run_command", title: "Run a command", effect: runs, check: (*Server).checkRun, call: runCommand,
 		example: `{"command": "make -j4", "timeout_seconds": 600}`,
-		description: fmt.Sprintf("Run a bash command in a session and wait for it. The session keeps its directory, variables, functions and options from call to call. "+
+		description: fmt.Sprintf("Run a bash command in a session and wait for it. The session keeps its directory, variables, functions and options from call to call; set -e, -u, -x and pipefail end with their command. "+
 			"It costs some milliseconds beside the command itself. Standard input is empty, and there is no terminal: use the terminal tools for what wants one. "+
 			"%s unless timeout_seconds and on_timeout say otherwise (at most %v); for longer, background. A stopped command returns what it printed, and the session goes on. "+
 			"Output is plain text, %s, of which %d bytes are returned unless max_output_bytes says otherwise, and cut in the middle when it is longer: read_output has the rest.", s.atTimeout(), s.opts.MaxTimeout, s.ofStderr(), s.opts.AnswerLimit),
@@ -206,10 +207,13 @@ func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
 	case handed:
 		out.Status, out.Job = statusBackground, jobOf(background.Job)
 		out.Hint = "it runs on as a job: see job_poll, job_wait and job_kill; the session goes on in another bash, with the state that it had before this command"
-	case interrupted && !res.Started.IsZero():
+	case interrupted && !stopped.NothingRan:
 		out.Status, out.StoppedBy = statusStopped, stoppedBy(stopped)
 		if out.StoppedBy != "closed" { // Then nothing of the session is left.
 			out.Hint = stopped.Outcome.String()
+			if stopped.Cause.Error() != shell.ErrInterrupted.Error() && out.StoppedBy == "interrupted" {
+				out.Hint = s.opts.Explain(stopped.Cause) + "; " + out.Hint
+			}
 		}
 		if error(stopped) != err { // It could not be moved to the background.
 			out.Hint = strings.ReplaceAll(s.opts.Explain(err), "\n", "; ")
@@ -230,6 +234,7 @@ func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
 	for _, p := range res.Receipt.Leftover {
 		out.Leftover = append(out.Leftover, process{p.PID, p.Command})
 	}
+	out.NotKept = res.Receipt.NotKept
 	if res.Restart != nil {
 		out.Restart = restartOf(res.Restart)
 	}

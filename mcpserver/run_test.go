@@ -39,13 +39,15 @@ func TestHowACommandEndedIsAResult(t *testing.T) {
 		with    object
 		want    object
 	}{
-		{"exit 3", nil, object{"status": "exited", "exit_code": 3.0}},
+		{"exit 3", nil, object{"status": "exited", "exit_code": 3.0, "restart": nil}},
+		{"set -e; false; echo on", nil, object{"status": "exited", "exit_code": 1.0, "stdout": "", "restart": nil}},
 		{"false", nil, object{"status": "exited", "exit_code": 1.0}},
 		{"'", nil, object{"status": "exited", "exit_code": 2.0}},
 		{"bash -c 'kill -TERM $$'", nil, object{"status": "exited", "exit_code": 143.0, "signal": "signal 15 (terminated)"}},
 		{"echo a; sleep 1000", object{"timeout_seconds": 0.2}, object{"status": "stopped", "stopped_by": "timeout", "exit_code": 124.0, "stdout": "a\n"}},
 		{"echo a; sleep 1000", object{"idle_timeout_seconds": 0.2}, object{"status": "stopped", "stopped_by": "idle_timeout", "exit_code": 124.0, "stdout": "a\n"}},
-		{"kill -9 $$", nil, object{"status": "died", "exit_code": nil}},
+		{"kill -9 $$", nil, object{"status": "exited", "exit_code": 137.0, "signal": "signal 9 (killed)", "restart": nil}},
+		{"jobs; kill -9 $$", nil, object{"status": "died", "exit_code": nil}}, // What deals with jobs runs in bash itself.
 		{"cat; echo end", object{"stdin": "text\n"}, object{"stdout": "text\nend\n"}},
 		{"cat; echo end", nil, object{"stdout": "end\n"}},
 		{"echo out; echo err >&2", nil, object{"stdout": "out\n", "stderr": "err\n"}},
@@ -68,13 +70,33 @@ func TestHowACommandEndedIsAResult(t *testing.T) {
 func TestASessionWhoseBashEndedSaysWhatWasRestored(t *testing.T) {
 	h := connect(t, setup{})
 	h.run("s", "x=1")
-	out := h.run("s", "exit 7")
-	assert.Equal(t, 7.0, out["exit_code"])
+	out := h.run("s", "jobs; kill -9 $$")
+	assert.NotContains(t, out, "exit_code")
 	restart, ok := out["restart"].(object)
 	require.True(t, ok)
-	assert.Contains(t, restart["reason"], "status 7")
+	assert.Contains(t, restart["reason"], "signal 9")
 	assert.Contains(t, restart["restored"], "variables")
 	assert.Equal(t, "1\n", h.run("s", "echo $x")["stdout"])
+}
+
+func TestACommandThatExitsKeepsTheSessionAndItsJobs(t *testing.T) {
+	h := connect(t, setup{})
+	h.run("s", "x=1; sleep 1000 &")
+	out := h.run("s", "y=2; exit 7")
+	assert.Equal(t, 7.0, out["exit_code"])
+	assert.NotContains(t, out, "restart")
+	assert.NotContains(t, out, "not_kept")
+	assert.Equal(t, "1 2 1\n", h.run("s", "echo $x $y $(jobs -p | wc -l); kill %1")["stdout"])
+}
+
+func TestWhatACommandChangedAndTheSessionDoesNotHaveIsSaid(t *testing.T) {
+	h := connect(t, setup{})
+	out, text := h.call("run_command", object{"command": "sleep 1000 & exec 5</dev/null; set -e"})
+	kept, ok := out["not_kept"].([]any)
+	require.True(t, ok)
+	assert.Equal(t, []any{"jobs: what it left running is no job of the shell", "descriptors that it opened or closed"}, kept)
+	assert.Contains(t, text, "\n[not kept: jobs: what it left running is no job of the shell; descriptors that it opened or closed]")
+	assert.Equal(t, "0\n", h.run("default", "jobs -p | wc -l; true <&5 2>/dev/null && echo open")["stdout"])
 }
 
 func TestBadArgumentsAreResultsThatSayWhatIsWrong(t *testing.T) {

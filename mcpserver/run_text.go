@@ -88,6 +88,9 @@ func (o runOut) more() (lines []string) {
 		}
 		lines = append(lines, "left running: "+strings.Join(names, "; "))
 	}
+	if len(o.NotKept) > 0 {
+		lines = append(lines, "not kept: "+strings.Join(o.NotKept, "; "))
+	}
 	if o.Restart != nil {
 		lines = append(lines, o.Restart.text)
 	}

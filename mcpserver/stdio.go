@@ -27,8 +27,8 @@ const (
 )
 
 // ServeStdio serves one client, a message a line, until in ends, which is how a client says
-// goodbye, or ctx does. Calls that are under way a second later, or when ctx ends, are
-// cancelled, and waited for. It returns nil in these cases, and an error if the client cannot
+// goodbye, or ctx does. Calls that are under way a second later are cancelled, and waited
+// for; whoever ends ctx can have them answered within that second, by a Source. It returns nil in these cases, and an error if the client cannot
 // be read, if it does not read its answers, or if the server is closed. It closes in
 // and out, unless a write to out hangs. Nothing else may write to out.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
@@ -106,7 +106,6 @@ func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case <-t.answered:
 			continue
 		case <-timer.C:
-		case <-t.ctx.Done():
 		}
 		break
 	}

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/capture"
 	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/files"
 	"github.com/limpet-sh/limpet/internal/guard"
 	"github.com/limpet-sh/limpet/internal/limits"
 	"github.com/limpet-sh/limpet/internal/proc"
@@ -74,16 +76,16 @@ const DefaultOutputLimit = 1 << 20
 // time. Its methods are safe for concurrent use. Close it.
 type Runner struct {
 	opts  Options
-	entry string     // LIMPET_SESSION=..., the mark of what it starts
-	alone bool       // the entry is ours, not that of a shell
-	owner *ipc.Owner // whose the files are; nil: this program's user
+	entry string       // LIMPET_SESSION=..., the mark of what it starts
+	alone bool         // the entry is ours, not that of a shell
+	owner *files.Owner // whose the files are; nil: this program's user
 
 	mu      sync.Mutex
 	program *rundir.Program // nil until first used
 	dir     string
-	pool    *ipc.Pool
+	pool    *capture.Pool
 	pids    *proc.Cursor // nil where there is none
-	keeper  ipc.Keeper
+	keeper  capture.Keeper
 	running sync.WaitGroup
 	closed  bool
 
@@ -93,7 +95,7 @@ type Runner struct {
 // New returns a Runner. It starts nothing and cannot fail: what is wrong with
 // opts is said when a command is run. A nil opts is fine.
 func New(opts *Options) *Runner {
-	r := &Runner{entry: ipc.SessionVar + "=" + ipc.NewID(), alone: true}
+	r := &Runner{entry: ipc.SessionVar + "=" + environ.NewID(), alone: true}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -110,7 +112,7 @@ func New(opts *Options) *Runner {
 	if r.opts.Transport == nil {
 		r.opts.Transport = local.Transport{}
 	}
-	r.owner = (*ipc.Owner)(transport.UserOf(r.opts.Transport))
+	r.owner = (*files.Owner)(transport.UserOf(r.opts.Transport))
 	return r
 }
 
@@ -158,7 +160,7 @@ func (r *Runner) do(ctx context.Context, c *run) (_ command.Result, err error) {
 		return nothing, limits.NotBegun(ctx)
 	}
 	if err := r.opts.Interrupts.Refusal(); err != nil {
-		return nothing, interrupt.NewError(ctx, err, interrupt.Outcome{})
+		return nothing, interrupt.NewRefusal(err)
 	}
 	if c.outputs, err = r.begin(ctx, req.MergeStderr); err != nil {
 		return nothing, err
@@ -169,26 +171,26 @@ func (r *Runner) do(ctx context.Context, c *run) (_ command.Result, err error) {
 		ctx, free = r.opts.Interrupts.Context(ctx)
 		defer free()
 	}
-	c.id, c.started = ipc.NewID(), time.Now()
+	c.id, c.started = environ.NewID(), time.Now()
 	return c.run(ctx)
 }
 
 var errClosed = fmt.Errorf("the runner is %w: make another one with New", interrupt.ErrClosed)
 
 // begin takes the captures of a command, and makes what the first one needs.
-func (r *Runner) begin(ctx context.Context, merge bool) (ipc.Outputs, error) {
+func (r *Runner) begin(ctx context.Context, merge bool) (capture.Outputs, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return ipc.Outputs{}, errClosed
+		return capture.Outputs{}, errClosed
 	}
 	if r.program == nil {
 		if err := r.open(ctx); err != nil {
-			return ipc.Outputs{}, err
+			return capture.Outputs{}, err
 		}
 	}
 	if err := r.renew(); err != nil {
-		return ipc.Outputs{}, err
+		return capture.Outputs{}, err
 	}
 	outputs, err := r.pool.Outputs(merge)
 	if err == nil {
@@ -208,7 +210,7 @@ func (r *Runner) renew() error {
 		err = os.MkdirAll(r.dir, 0o700)
 	}
 	if err == nil {
-		r.pool, err = ipc.NewPool(r.dir, r.keep(), r.owner)
+		r.pool, err = capture.NewPool(r.dir, r.keep(), r.owner)
 	}
 	if err != nil {
 		return &ipc.DiskError{Dir: r.dir, Err: err}
@@ -237,7 +239,7 @@ func (r *Runner) open(ctx context.Context) error {
 		}
 	}
 	r.opts.Bash = bash
-	id := ipc.NewID()
+	id := environ.NewID()
 	program, err := rundir.Acquire(r.opts.RuntimeDir, id, r.owner != nil)
 	if err != nil {
 		return &ipc.DiskError{Dir: r.opts.RuntimeDir, Err: err}
@@ -254,7 +256,7 @@ func (r *Runner) open(ctx context.Context) error {
 			return &transport.StartError{Argv: []string{bash}, Code: -1, Err: err}
 		}
 	}
-	pool, err := ipc.NewPool(r.dir, r.keep(), r.owner)
+	pool, err := capture.NewPool(r.dir, r.keep(), r.owner)
 	if err != nil {
 		program.Release()
 		return err
@@ -265,7 +267,7 @@ func (r *Runner) open(ctx context.Context) error {
 }
 
 // end gives the captures of a command back.
-func (r *Runner) end(outputs *ipc.Outputs) {
+func (r *Runner) end(outputs *capture.Outputs) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.keeper.Keep(outputs.Release())

@@ -3,16 +3,21 @@ package oneshot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/capture"
+	"github.com/limpet-sh/limpet/internal/limits"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rundir"
+	"github.com/limpet-sh/limpet/internal/script"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/transport"
@@ -24,7 +29,7 @@ type run struct {
 	req     command.Request
 	env     []string // from here
 	own     []string // of a process of the transport
-	outputs ipc.Outputs
+	outputs capture.Outputs
 	id      string
 	started time.Time
 
@@ -32,19 +37,20 @@ type run struct {
 	lastPID int // given out before the command was started
 	conn    transport.Conn
 	process proc.ID
-	monitor *ipc.Monitor
+	monitor *capture.Monitor
+	input   *input // nil if there is none to be copied
 }
 
 func (c *run) run(ctx context.Context) (command.Result, error) {
 	nothing := command.Result{ExitCode: command.CodeUnknown, Started: c.started, Dir: c.r.opts.Dir}
-	if len(c.req.Script) > longestArg {
+	if c.isLong() {
 		defer rundir.Remove(c.scriptDir()) // Or it goes with the program's directory.
 	}
 	if err := c.start(ctx); err != nil {
 		c.r.end(&c.outputs)
 		return nothing, err
 	}
-	c.monitor = ipc.NewMonitor(c.outputs, c.req.Stdout, c.req.Stderr)
+	c.monitor = capture.NewMonitor(c.outputs, c.req.Stdout, c.req.Stderr)
 	outcome, cause := c.wait(ctx)
 	res, err := c.collect(ctx, cause)
 	if cause != nil {
@@ -67,12 +73,13 @@ func (c *run) start(ctx context.Context) (err error) {
 	}
 	spec := transport.Spec{
 		Path: opts.Bash, Dir: c.dir,
-		Env: c.env, Own: slices.Concat(c.own, c.req.Env, []string{"PWD=" + c.dir, c.r.entry, c.mark()}),
+		Env: c.without(c.env),
+		Own: slices.Concat(c.without(c.own), c.req.Env, []string{"PWD=" + c.dir, c.r.entry, c.mark()}),
 	}
 	if spec.Argv, err = c.argv(); err != nil {
 		return err
 	}
-	if len(c.req.Script) > longestArg {
+	if c.isLong() {
 		spec.SessionDir = c.scriptDir()
 	}
 	if spec.Stdout, spec.Stderr, err = c.outputs.Files(); err != nil {
@@ -88,7 +95,10 @@ func (c *run) start(ctx context.Context) (err error) {
 	}
 	defer input.Close()            // The child has its own.
 	c.lastPID, _ = c.r.pids.Last() // 0: there is no telling here.
-	if c.conn, err = opts.Transport.Start(ctx, spec); err != nil {
+	if c.conn, err = opts.Transport.Start(ctx, spec); err != nil && ctx.Err() != nil {
+		return limits.NotBegun(ctx)
+	}
+	if err != nil {
 		return &transport.StartError{Argv: spec.Argv[:1], Code: -1, Err: err}
 	}
 	c.process = proc.ID{PID: c.conn.PID()}
@@ -102,24 +112,70 @@ func (c *run) start(ctx context.Context) (err error) {
 // longestArg is below what Linux takes as one argument (execve(2): 32 pages).
 const longestArg = 120 << 10
 
-// argv is bash -c SCRIPT. A script that is too long for an argument is read
-// from a file by a bash -c that evals it.
+// isLong reports whether the script is too long for an argument. It may have to be quoted,
+// which makes it four times as long at most.
+func (c *run) isLong() bool {
+	longest := longestArg
+	if len(c.req.Unset) > 0 {
+		longest /= 4
+	}
+	return len(c.req.Script) > longest
+}
+
+// argv is bash -c -- SCRIPT: behind -- no script is taken for an option. A script that
+// is too long for an argument is read from a file by a bash -c that evals it.
 func (c *run) argv() ([]string, error) {
-	if len(c.req.Script) <= longestArg {
-		return []string{"bash", "--noprofile", "--norc", "-c", c.req.Script}, nil
+	text := c.req.Script
+	if c.isLong() {
+		path := filepath.Join(c.scriptDir(), "script")
+		if err := c.writeScript(path); err != nil {
+			return nil, &ipc.DiskError{Dir: c.r.dir, Err: err}
+		}
+		// Bash (5.2) loses some bytes of a name that is written within $( ).
+		text = ": " + script.Quote(path) + `; eval -- "$(<"$_")"`
 	}
-	path := filepath.Join(c.scriptDir(), "script")
-	err := os.Mkdir(c.scriptDir(), 0o700)
-	if err == nil {
-		err = os.WriteFile(path, []byte(c.req.Script), 0o600)
+	if len(c.req.Unset) > 0 {
+		// They are in no environment, but bash sets some itself (PATH, IFS).
+		if !c.isLong() {
+			text = "eval -- " + script.Quote(text) // A syntax error in it must say what it would without.
+		}
+		text = c.unset() + text
 	}
-	if err == nil {
-		err = c.r.owner.Give(path, c.scriptDir())
+	return []string{"bash", "--noprofile", "--norc", "-c", "--", text}, nil
+}
+
+func (c *run) writeScript(path string) error {
+	if err := os.Mkdir(c.scriptDir(), 0o700); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, &ipc.DiskError{Dir: c.r.dir, Err: err}
+	if err := os.WriteFile(path, []byte(c.req.Script), 0o600); err != nil {
+		return err
 	}
-	return []string{"bash", "--noprofile", "--norc", "-c", `eval "$(<` + ipc.Quote(path) + `)"`}, nil
+	return c.r.owner.Give(path, c.scriptDir())
+}
+
+// unset is the command that unsets the variables of Request.Unset, but for those that
+// Request.Env sets.
+func (c *run) unset() string {
+	var text strings.Builder
+	for _, name := range c.req.Unset {
+		set := slices.ContainsFunc(c.req.Env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+		if !set {
+			text.WriteString("unset -v " + name + "; ")
+		}
+	}
+	return text.String()
+}
+
+// without returns the environment without the variables of Request.Unset.
+func (c *run) without(env []string) []string {
+	if len(c.req.Unset) == 0 {
+		return env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(c.req.Unset, name)
+	})
 }
 
 // scriptDir holds a script that is too long, until the command has ended. It
@@ -157,10 +213,42 @@ func (c *run) feed(spec transport.Spec) {
 	if spec.Stdin != nil {
 		return
 	}
+	c.input = &input{from: c.req.Stdin, failed: make(chan error, 1)}
 	go func() {
-		_, _ = io.Copy(patient{c.conn}, c.req.Stdin) // EPIPE: the command does not want it all.
-		_ = c.conn.CloseStdin()                      // End of file for the command.
+		_, _ = io.Copy(patient{c.conn}, c.input) // A write fails if the command does not want it all.
+		_ = c.conn.CloseStdin()                  // End of file for the command.
 	}()
+}
+
+// input is the caller's Reader. It notes the error of it before the command can get the
+// end of its input, and so before the command ends because of that.
+type input struct {
+	from   io.Reader
+	failed chan error
+}
+
+func (in *input) Read(b []byte) (int, error) {
+	n, err := in.from.Read(b)
+	if err != nil && err != io.EOF { // As io.Copy has it: an error that wraps EOF is another one.
+		select {
+		case in.failed <- err:
+		default: // It has failed before.
+		}
+	}
+	return n, err
+}
+
+// err returns the error of the Reader, if it has failed by now. A nil input never fails.
+func (in *input) err() error {
+	if in == nil {
+		return nil
+	}
+	select {
+	case err := <-in.failed:
+		return fmt.Errorf("oneshot: reading the command's stdin: %w", err)
+	default:
+		return nil
+	}
 }
 
 // patient goes on where a Conn gives up waiting for its process to read: it may read
@@ -179,9 +267,9 @@ func (p patient) Write(b []byte) (written int, err error) {
 
 // wait waits for the command's end, or stops it.
 func (c *run) wait(ctx context.Context) (outcome interrupt.Outcome, cause error) {
-	limits := c.r.limitsOf(c.req, c.started)
+	limit := c.r.limitsOf(c.req, c.started)
 	const firstTick = 2 * time.Millisecond
-	tick := time.NewTimer(limits.Next(firstTick, 0))
+	tick := time.NewTimer(limit.Next(firstTick, 0))
 	defer tick.Stop()
 	for {
 		select {
@@ -191,8 +279,8 @@ func (c *run) wait(ctx context.Context) (outcome interrupt.Outcome, cause error)
 			cause = context.Cause(ctx)
 		case <-tick.C:
 			again := c.monitor.Look()
-			cause = limits.Exceeded(c.monitor.Quiet())
-			tick.Reset(limits.Next(again, c.monitor.Quiet()))
+			cause = limit.Exceeded(c.monitor.Quiet())
+			tick.Reset(limit.Next(again, c.monitor.Quiet()))
 		}
 		if cause == nil {
 			continue
@@ -201,7 +289,7 @@ func (c *run) wait(ctx context.Context) (outcome interrupt.Outcome, cause error)
 		case <-c.conn.Done(): // It ended by itself: that wins.
 			return outcome, nil
 		default:
-			return c.r.opts.Ladder.Stop(target{c}), cause
+			return interrupt.Stop(c.ladder(), target{c}), cause
 		}
 	}
 }
@@ -213,6 +301,10 @@ const writerPatience = time.Second
 func (c *run) collect(ctx context.Context, cause error) (command.Result, error) {
 	_ = c.conn.Close() // It has ended; its stdin may be broken.
 	res := command.Result{Started: c.started, Dir: c.r.opts.Dir}
+	res.Receipt.Leftover = c.leftover()
+	if len(res.Receipt.Leftover) > 0 && cause == nil && c.mayLeaveWriters() {
+		res.Receipt.Leftover = c.monitor.AwaitSubstitutions(ctx, res.Receipt.Leftover, c.leftover)
+	}
 	diskErr := c.monitor.Full()
 	writeErr := c.monitor.Finish(ctx, cause != nil, writerPatience)
 	var readErr error
@@ -227,7 +319,7 @@ func (c *run) collect(ctx context.Context, cause error) (command.Result, error) 
 	if res.ExitCode != 0 {
 		res.Denied = transport.DeniedBy(c.conn, res.ExitCode, res.Stderr.Bytes(), res.Stdout.Bytes())
 	}
-	return res, errors.Join(diskErr, readErr, writeErr)
+	return res, errors.Join(diskErr, readErr, writeErr, c.input.err())
 }
 
 func (c *run) receipt(res *command.Result) {
@@ -243,13 +335,31 @@ func (c *run) receipt(res *command.Result) {
 		res.Receipt.User = time.Duration(exit.Rusage.Utime.Nano())
 		res.Receipt.System = time.Duration(exit.Rusage.Stime.Nano())
 	}
+}
+
+// leftover are the processes that the command has left running.
+func (c *run) leftover() (found []command.Process) {
 	candidates, _, _ := c.r.pids.Since(c.lastPID) // None where there is no telling.
 	for _, st := range candidates {
-		if !st.Zombie() && (st.SID == c.process.PID || proc.HasEnv(st.PID, c.mark())) {
-			res.Receipt.Leftover = append(res.Receipt.Leftover,
-				command.Process{PID: st.PID, Start: st.Start, Command: proc.Command(st.PID)})
+		if !st.Zombie() && (st.SID == c.process.PID || st.Carries(c.mark())) {
+			found = append(found, command.Process{PID: st.PID, Start: st.Start, Command: proc.Command(st.PID)})
 		}
 	}
+	return found
+}
+
+// mayLeaveWriters reports whether process substitutions of the script may still write.
+func (c *run) mayLeaveWriters() bool {
+	t := script.Read(c.req.Script).Traits(nil)
+	return t.OutputSubstitution || t.Unknown || t.Unreadable
+}
+
+// ladder is how the command is stopped.
+func (c *run) ladder() interrupt.Ladder {
+	if len(c.req.Ladder) > 0 {
+		return c.req.Ladder
+	}
+	return c.r.opts.Ladder
 }
 
 // target is the command for the ladder. There is no shell that must survive:
@@ -259,7 +369,9 @@ type target struct{ c *run }
 func (t target) Shell() proc.ID             { return proc.ID{} }
 func (t target) SignalShell(syscall.Signal) {}
 func (t target) Started(proc.Stat) bool     { return true }
+func (t target) EndsWithChild() bool        { return false }
 func (t target) Traps() bool                { return false }
+func (t target) Fork(proc.Stat) bool        { return false }
 
 func (t target) Back(wait time.Duration) (back, dead bool) {
 	t.c.monitor.Look() // A command that is being stopped may still write without end.

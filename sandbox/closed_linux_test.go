@@ -154,7 +154,10 @@ func TestAnIdleShellTellsWhatItsLastCommandMade(t *testing.T) {
 
 // Nor is it lost when bash has ended, by the command or while it was idle.
 func TestAViolationIsHeardOfAfterTheEndOfBash(t *testing.T) {
-	for _, script := range []string{"mkdir .git; exit 3", "mkdir .git; kill -9 $$", "(mkdir .git; kill -9 $$) & wait", "mkdir .git; (until [[ -e go ]]; do :; done; kill -9 $$) &"} {
+	for _, script := range []string{
+		"mkdir .git; exit 3", "mkdir .git; kill -9 $$", "mkdir .git; " + ending, "mkdir .git; " + kills,
+		"bash -c 'mkdir .git; kill -9 $PPID' & wait", "mkdir .git; bash -c 'until [[ -e go ]]; do :; done; kill -9 $PPID' &",
+	} {
 		workspace, policy := usual(t)
 		where, violations := told(t, *policy)
 		sh := startWith(t, workspace, where)

@@ -15,7 +15,8 @@ import (
 // workspaceVar names the workspace of the suite, for the programs that it runs.
 const workspaceVar = "LIMPET_SANDBOXTEST_WORKSPACE"
 
-// What the core promises holds in a sandbox too. All directories of the suite
+// What the core promises, and a sandbox could break, holds in one too: all of it in ./test
+// all. All directories of the suite
 // are in one workspace.
 func TestConformance(t *testing.T) { conform(t, nil) }
 
@@ -28,6 +29,7 @@ func TestConformanceAsAnotherUser(t *testing.T) {
 }
 
 func conform(t *testing.T, who *sandbox.Credential) {
+	testenv.Slow(t)
 	need(t)
 	workspace := os.Getenv(workspaceVar)
 	if workspace == "" {
@@ -42,7 +44,7 @@ func conform(t *testing.T, who *sandbox.Credential) {
 	if !sandbox.TellsSignals() {
 		traits = append(traits, transporttest.HidesSignals)
 	}
-	transporttest.Run(t, func(t *testing.T) transport.Transport {
+	transporttest.RunPart(t, func(t *testing.T) transport.Transport {
 		policy := sandbox.WorkspaceWrite(workspace)
 		policy.Env.Pass = []string{"GITHUB_TOKEN"} // A check has it passed on.
 		policy.RunAs = who

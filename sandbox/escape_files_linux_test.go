@@ -106,12 +106,12 @@ var bindProbes = []probe{
 	{name: "a mask is taken off in a namespace", policy: masks(".env"), script: `unshare -Urm bash -c 'umount .env; cat .env'`},
 	{name: "a masked directory by another name", policy: masks("keys/key"), script: `cat keys/key; mv keys k; cat k/key; cp -r keys c; cat c/key`},
 	{name: "a mask stays when the directory above it moves", policy: masks("conf/.env"), try: func(w *world) bool {
-		w.do(`mv conf moved; cat moved/.env; exit 1`)
+		w.do(`mv conf moved; cat moved/.env; ` + ending)
 		w.do(`cat conf/.env moved/.env`)
 		return false
 	}},
 	{name: "a mask stays when directories are swapped", policy: masks("conf/.env"), try: func(w *world) bool {
-		w.do(`mkdir empty; $TOOL exchange conf empty; exit 1`)
+		w.do(`mkdir empty; $TOOL exchange conf empty; ` + ending)
 		w.do(`cat conf/.env empty/.env`)
 		return false
 	}},
@@ -119,7 +119,7 @@ var bindProbes = []probe{
 		w.dir(filepath.Join(w.Work, "tools"))
 		p.FS.ExtraRO = append(p.FS.ExtraRO, sandbox.Bind{Src: filepath.Join(w.Work, "tools"), Dst: "/mnt/tools"})
 	}, try: func(w *world) bool {
-		w.do(`rmdir tools; mv tools moved; ln -s $OUT tools; exit 1`)
+		w.do(`rmdir tools; mv tools moved; ln -s $OUT tools; ` + ending)
 		w.do(`cat tools/secret /mnt/tools/secret`)
 		return false
 	}},

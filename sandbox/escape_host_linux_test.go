@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/internal/testenv"
@@ -21,11 +22,12 @@ import (
 var hostProbes = []probe{
 	{name: "a report of an earlier command", own: true, try: func(w *world) bool {
 		s := w.session()
-		w.do(finds + findsID + `
+		w.do(w.finds() + findsID + `
 			{
-				while [[ -e /proc/$$/fd/10 ]]; do :; done # until this command is through
-				while :; do printf '%s 0 x /forged %s\n' $id $id >$S/status/record; echo >forged; done
+				until [[ -e go ]]; do sleep .01; done # This command's own report was read by then.
+				while :; do printf '<%s>' $id 0 x /forged $id >$S/status/record; echo >forged; done
 			} &`)
+		require.NoError(w, os.WriteFile(filepath.Join(w.Work, "go"), nil, 0o600))
 		testenv.AwaitFile(w, filepath.Join(w.Work, "forged"))
 		if w.control {
 			b, err := os.ReadFile(filepath.Join(s, "status", "record"))
@@ -39,7 +41,7 @@ var hostProbes = []probe{
 		return !w.carriesOn()
 	}},
 	attack("a report of nonsense", findsID+`
-		for status in 256 -1 99999999999999999999 x ''; do printf '%s %s x %s %s\n' $id "$status" "$W" $id >>/proc/$$/fd/11; done
+		for status in 256 -1 99999999999999999999 x ''; do printf '<%s>' $id "$status" x "$W" $id >>/proc/$$/fd/11; done
 		head -c 9000 /dev/urandom >>$S/status/record`, larger("status/record", 8192)),
 	{name: "a directory that it is not in", own: true, try: func(w *world) bool {
 		r := w.do(`PWD=$OUT; echo $PWD`)
@@ -52,7 +54,7 @@ var hostProbes = []probe{
 	{name: "a last state of nothing", own: true, try: func(w *world) bool {
 		const most = 256 << 20
 		s, before := w.session(), w.do(":").Memory
-		r := w.do(finds + ends(`head -c 16M /dev/zero >$S/exit`))
+		r := w.do(w.finds() + ends(`head -c 16M /dev/zero >$S/exit`))
 		if w.control {
 			b, err := os.ReadFile(filepath.Join(s, "exit"))
 			return err == nil && bytes.Count(b, []byte{0})*int(unsafe.Sizeof(b)) > most // It is a list, of slices.
@@ -61,28 +63,46 @@ var hostProbes = []probe{
 	}},
 	{name: "a last state that is a script", own: true, try: func(w *world) bool {
 		s := w.session()
-		w.do(finds + forges(`"$PWD" '' "$(printf '\ntouch %s/new #' $OUT)" '' '' '' '' ''`))
+		w.do(w.finds() + forges("exit", evil))
 		if w.control {
-			cmd := exec.Command("bash")
-			cmd.Stdin, _ = os.Open(filepath.Join(s, "exit")) // It was written.
-			_ = cmd.Run()                                    // What it does is harm.
-			return false
+			return runs(s, "exit")
 		}
+		require.Equal(w, "forged\n", w.do("echo $forged").Output, "it is believed")
 		return !w.carriesOn()
 	}},
 	{name: "a last state that no parser comes to the end of", own: true, try: func(w *world) bool {
 		s := w.session()
-		w.do(finds + forges(`"$PWD" 'f ' '' "$(head -c 8M /dev/zero | tr '\0' '(')" '' '' '' ''`))
+		w.do(w.finds() + forges("exit", nests))
 		if w.control {
 			return deep(os.ReadFile(filepath.Join(s, "exit")))
 		}
 		return !w.carriesOn()
 	}},
-	{name: "a directory with many parts", own: true, try: func(w *world) bool {
-		r := w.do(`PWD=/$(yes a/ | head -n 500000 | tr -d '\n'); echo ${#PWD}; [[ $CONTROL ]] || exit 3`)
+	{name: "a fork's state that is a script", own: true, try: func(w *world) bool {
+		s := w.session()
+		w.do(w.finds() + forges("fork", evil))
 		if w.control {
-			return r.Output == "1000001\n" // Who goes up one by one reads all of the rest each time.
+			return runs(s, "fork")
 		}
+		require.Equal(w, "forged\n", w.do("echo $forged").Output, "it is believed")
+		return !w.carriesOn()
+	}},
+	{name: "a fork's state that no parser comes to the end of", own: true, try: func(w *world) bool {
+		s := w.session()
+		w.do(w.finds() + forges("fork", nests))
+		if w.control {
+			return deep(os.ReadFile(filepath.Join(s, "fork")))
+		}
+		w.do("f; (exit 3)")
+		return !w.carriesOn()
+	}},
+	{name: "a directory with many parts", own: true, try: func(w *world) bool {
+		const long = `PWD=/$(yes a/ | head -n 500000 | tr -d '\n'); echo ${#PWD}; `
+		if w.control {
+			return w.do(long).Output == "1000001\n" // Who goes up one by one reads all of the rest each time.
+		}
+		w.do(long + "exit 3")
+		w.do(long + ending)
 		return !w.carriesOn()
 	}},
 	{name: "a script that no parser comes to the end of", own: true, try: func(w *world) bool {
@@ -98,8 +118,7 @@ var hostProbes = []probe{
 		if w.control {
 			return r.Output == "1500\n" // Each leads to another, so that all are looked through for each.
 		}
-		w.do("exit 3") // Before that the state is saved.
-		w.tell(order{Script: "sleep 600", Timeout: stop})
+		w.tell(order{Script: "f1499; sleep 600", Timeout: stop})
 		return !w.carriesOn()
 	}},
 
@@ -145,20 +164,22 @@ var hostProbes = []probe{
 
 	spooling(attack("a long output is exchanged for a secret", `head -c 100000 /dev/zero; ln -s $OUT/secret $S/x; mv $S/x $(readlink /proc/$$/fd/1)`, readsSecret("out/*"))),
 	{name: "the files of another session", own: true, setup: func(w *world) { w.config.Neighbour = ": " + w.secret },
-		script: finds + `cat ${S%/*}/*/eval ${S%/*/*}/*/*/eval`},
+		try: func(w *world) bool {
+			return w.says(w.finds()+`cat ${S%/*}/*/eval ${S%/*/*}/*/*/eval`, w.secret)
+		}},
 	{name: "all events are taken", own: true, try: func(w *world) bool {
 		w.do(`$TOOL inotify >events & until [[ -s events ]]; do :; done`)
 		if w.control {
 			b, err := os.ReadFile(filepath.Join(w.Work, "events"))
 			return err == nil && string(b) == "bites\n"
 		}
-		return w.do("exit 3").Restart == "" || !w.carriesOn()
+		return w.do(ending).Restart == "" || !w.carriesOn()
 	}},
 }
 
-// findsID finds what the report of the present command is sealed with, as id.
-// The names of files look the same.
-const findsID = `for x in $(grep -o '[0-9a-f]\{24\}' $S/eval); do [[ $S == *$x* || -e $S/out/$x ]] || id=$x; done`
+// findsID finds the two words that the report of the present command is sealed with, as id.
+// They are there since the script has a pipeline, whose stages bash reports on, too.
+const findsID = `true | true; id=$(grep -o '[0-9a-f]\{12\} [0-9a-f]\{12\}' $S/eval | head -n 1); [[ $id ]] || echo "there is no ID" >&2`
 
 // spooling has a program that keeps long outputs in files.
 func spooling(p probe) probe {
@@ -175,17 +196,36 @@ const stop = 500 * time.Millisecond
 // ends ends bash with a last word that is not its state. The control only says
 // the word.
 func ends(last string) string {
-	return `[[ $CONTROL ]] && ` + last + ` || { trap "` + last + `" EXIT; exit 3; }`
+	return `[[ $CONTROL ]] && ` + last + ` || { trap "` + last + `" EXIT; ` + ending + `; }`
 }
 
-// forges has bash end with a state that was made up: its parts, and the seal
-// that a state has, by which it is believed. Scripts that mention traps see none
-// of limpet's.
-func forges(parts string) string {
+// forges has bash, or a fork of it, end with a state that was made up, whose parts the script
+// sets, and the seal that a state has, by which it is believed: that is in the trap by which
+// bash, or the fork, writes its own. Scripts that mention traps see none of limpet's.
+func forges(file, sets string) string {
+	head, end := `:`, ending
+	if file == "fork" {
+		head, end = `printf '\0%s\0%s\0\0\0' : braceexpand`, `kill -KILL $BASHPID`
+	}
 	return `t=tra
 		for x in $(${t}p -p EXIT | grep -o '[0-9a-f]\{24\}'); do [[ $S == *$x* ]] || seal=$x; done
-		forge() { printf '%s\0' ` + parts + ` >$S/exit; printf %s $seal >>$S/exit; }
-		[[ $CONTROL ]] && forge || { ${t}p forge EXIT; exit 3; }`
+		parts=("$PWD" '' '- ' '' ' BASHOPTS=' '' '' '' '' '' '' ''); ` + sets + `
+		{ ` + head + `; printf '%s\0' "${parts[@]}"; printf %s $seal; } >$S/` + file + `
+		[[ $CONTROL ]] || { ${t}p - EXIT; ` + end + `; }`
+}
+
+// What forges sets: a variable, and a script where bash would print no such thing; and a function.
+const (
+	evil  = `parts[4]=$'declare -- forged="forged"\ndeclare -r BASHOPTS=""\n' parts[3]=$(printf '\ntouch %s/new #' $OUT)`
+	nests = `parts[1]='f ' parts[5]="f () "$'\n'"$(head -c 8M /dev/zero | tr '\0' '(')"`
+)
+
+// runs is what is naive: what it does is harm.
+func runs(s, file string) bool {
+	cmd := exec.Command("bash")
+	cmd.Stdin, _ = os.Open(filepath.Join(s, file)) // It was written.
+	_ = cmd.Run()                                  // As said.
+	return false
 }
 
 // deep says whether a parser that calls itself for what is in parentheses would

@@ -28,7 +28,7 @@ var lifecycleProbes = []probe{
 	survives("a process, when the program is killed", `sleep 600`, (*world).killProgram),
 	survives("a process, when the first process is killed", `sleep 600`, (*world).killFirst),
 	survives("a process, when bubblewrap is killed", `sleep 600`, (*world).killWrapper),
-	survives("a process, when bash is killed", `sleep 600`, func(w *world) { w.do(`kill -KILL $$`) }),
+	survives("a process, when bash is killed", `sleep 600`, func(w *world) { w.do(kills) }),
 	disarms(survives("a process, when the first process does not die with its parent", `sleep 600`, (*world).killProgram)),
 
 	{name: "the first process is killed", own: true, setup: first, try: func(w *world) bool {
@@ -40,10 +40,12 @@ var lifecycleProbes = []probe{
 		return r.Output != "alive\n" || r.Restart != ""
 	}},
 
-	elsewhere("a new shell after an exit", order{Script: "exit 3"}),
-	elsewhere("a new shell after a kill", order{Script: "kill -KILL $$"}),
+	elsewhere("a fork that exits", order{Script: "cd $OUT; exit 3"}),
+	elsewhere("a fork that is killed", order{Script: "kill -KILL $$"}),
+	elsewhere("a new shell after an exit", order{Script: ending}),
+	elsewhere("a new shell after a kill", order{Script: kills}),
 	elsewhere("a new shell after a stop", order{Script: "trap '' INT; while :; do :; done", Timeout: stop}),
-	elsewhere("a new shell after a process that stops itself", order{Script: "kill -STOP $$", Timeout: stop}),
+	elsewhere("a new shell after a process that stops itself", order{Script: "bash -c 'kill -STOP $PPID'", Timeout: stop}),
 	elsewhere("a new shell after a Reset", order{Reset: true}),
 	{name: "another program in bash's place", own: true, script: `exec bash -c 'cat $OUT/secret; echo x >$OUT/new'`},
 	{name: "a trap at the end of bash", own: true, try: func(w *world) bool {
@@ -57,7 +59,7 @@ var lifecycleProbes = []probe{
 		return false
 	}},
 	{name: "a variable that the next shell runs", own: true, try: func(w *world) bool {
-		w.do(`export BASH_ENV=$W/evil PROMPT_COMMAND='. $W/evil'; echo 'cat $OUT/secret; echo x >$OUT/new' >evil; exit 3`)
+		w.do(`export BASH_ENV=$W/evil PROMPT_COMMAND='. $W/evil'; echo 'cat $OUT/secret; echo x >$OUT/new' >evil; ` + ending)
 		w.do(`. ./evil`)
 		return false
 	}},
@@ -74,7 +76,7 @@ var lifecycleProbes = []probe{
 		require.NoError(w, os.Rename(w.Work, w.Work+".old"))
 		require.NoError(w, os.Symlink(w.Out, w.Work))
 		w.own(w.Work)
-		w.tell(order{Script: "exit 3", Here: true})
+		w.tell(order{Script: ending, Here: true})
 		w.tell(order{Script: "cat $W/secret $OUT/secret; echo x >$W/new; echo x >$OUT/new", Here: true})
 		return false
 	}},
@@ -89,7 +91,7 @@ var lifecycleProbes = []probe{
 		require.NoError(w, os.Rename(sub, sub+".old"))
 		require.NoError(w, os.Symlink(w.Out, sub))
 		w.own(sub)
-		w.tell(order{Script: "exit 3", Here: true})
+		w.tell(order{Script: ending, Here: true})
 		w.tell(order{Script: "cat $W/sub/secret $OUT/secret; echo x >$W/sub/new; echo x >$OUT/new", Here: true})
 		return false
 	}},
@@ -107,7 +109,7 @@ var lifecycleProbes = []probe{
 		if w.control {
 			return os.MkdirAll(filepath.Join(link, "run"), 0o700) == nil
 		}
-		w.tell(order{Script: "exit 3"})
+		w.tell(order{Script: ending})
 		w.tell(order{Script: "echo alive"})
 		return false
 	}},

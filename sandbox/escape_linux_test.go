@@ -105,6 +105,7 @@ func TestNothingEscapesWhenRootRunsItAsAnotherUser(t *testing.T) {
 }
 
 func escape(t *testing.T, who role) {
+	testenv.Slow(t)
 	if _, err := sandbox.Probe(t.Context()); err != nil {
 		skip(t, noSandbox+": "+err.Error())
 	}

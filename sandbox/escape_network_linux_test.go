@@ -71,7 +71,7 @@ var networkProbes = []probe{
 		if w.control {
 			return w.contacts() == 3*500 // One descriptor for each.
 		}
-		return w.do("exit 3").Restart == "" || !w.carriesOn()
+		return w.do(ending).Restart == "" || !w.carriesOn()
 	}},
 }
 

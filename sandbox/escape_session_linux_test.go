@@ -46,6 +46,13 @@ var sessionProbes = []probe{
 	attack("the state becomes endless", `ln -s /dev/zero $S/x; mv $S/x $S/state`, is("state", fs.ModeCharDevice)),
 	attack("the last state becomes a link to a secret", `ln -s $OUT/secret $S/x; mv $S/x $S/exit`, readsSecret("exit")),
 	attack("the last state becomes a pipe", `mkfifo $S/x; mv $S/x $S/exit`, is("exit", fs.ModeNamedPipe)),
+	attack("the fork's state becomes a link to a secret", `ln -s $OUT/secret $S/x; mv $S/x $S/fork; `+forkEnds, readsSecret("fork")),
+	attack("the fork's state becomes a pipe", `mkfifo $S/x; mv $S/x $S/fork; `+forkEnds, is("fork", fs.ModeNamedPipe)),
+	attack("the fork's state becomes endless", `ln -s /dev/zero $S/x; mv $S/x $S/fork; `+forkEnds, is("fork", fs.ModeCharDevice)),
+	attack("the fork's state becomes huge", `truncate -s 100G $S/fork; `+forkEnds, larger("fork", 1<<36)),
+	attack("what a fork reads is a link to nowhere", `ln -sf $OUT/new $S/fork-start; `+forkEnds, writes("fork-start")),
+	attack("what a fork reads is a pipe", `rm -f $S/fork-start; mkfifo $S/fork-start; `+forkEnds, is("fork-start", fs.ModeNamedPipe)),
+	attack("what a fork reads is a directory", `rm -f $S/fork-start; mkdir $S/fork-start; : >$S/fork-start/x; `+forkEnds, is("fork-start", fs.ModeDir)),
 	attack("the last directory becomes a pipe, and is made anew", `mkfifo $S/x; mv $S/x $S/oldpwd; [[ $CONTROL ]] || rm $S/inner`, is("oldpwd", fs.ModeNamedPipe)),
 	attack("the script that sets the status is a link to nowhere", `ln -s $OUT/new $S/x; mv $S/x $S/return; false`, writes("return")),
 	attack("the script that sets the status is a pipe", `mkfifo $S/x; mv $S/x $S/return; false`, is("return", fs.ModeNamedPipe)),
@@ -83,6 +90,9 @@ func each(dir, makes string) string {
 	return `for f in $S/` + dir + `/*; do ` + makes + `; mv $S/x $f; done`
 }
 
+// forkEnds ends a fork without a state of its own. The control runs none.
+const forkEnds = `[[ $CONTROL ]] || kill -KILL $BASHPID`
+
 // attack makes a probe of a script that does something to the session directory.
 // Naive does what a program does that thinks nothing of it, in the control, and
 // says whether it would fall for it.
@@ -96,16 +106,20 @@ func attack(name, script string, naive func(w *world, s string) bool) probe {
 			w.Cleanup(func() { _ = (*f).Close() }) // Read only.
 		}
 		if w.control {
-			w.do(finds + script + "\nsleep 600 &") // Whose outputs are open, limpet leaves alone.
+			w.do(w.finds() + script + "\nsleep 600 &") // Whose outputs are open, limpet leaves alone.
 			return w.ruined(naive(w, s))
 		}
-		w.do(finds + script)
+		w.do(w.finds() + script)
+		w.tell(order{Script: "v=1; trap : EXIT; : $$", Timeout: 4 * stop}) // It has to do with all of the files.
 		return !w.carriesOn()
 	}}
 }
 
-// finds finds the session directory, as S.
-const finds = `S=${BASH_SOURCE%/*}; `
+// finds is how a script knows the session directory, as S, wherever bash runs it.
+func (w *world) finds() string {
+	w.Helper()
+	return "S='" + w.session() + "'; "
+}
 
 // unsaved has the shell of a control leave its files as the script made them.
 func unsaved(w *world) { w.config.NoSave = w.control }

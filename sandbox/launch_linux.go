@@ -202,7 +202,7 @@ func (l *launching) start(ctx context.Context) (transport.Conn, error) {
 			return nil, &Error{Code: ErrMount, Detail: fmt.Sprintf("%s cannot be handed over: %v", handedName(i, f), err), Hint: "give a file or a pipe instead"}
 		}
 		if pipe != nil {
-			defer pipe.Close() // Bwrap has its own, or there is none.
+			defer pipe.Close() // Bwrap has its own, or did not start.
 			handed[i] = pipe
 		}
 	}

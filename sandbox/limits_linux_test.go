@@ -86,7 +86,9 @@ func TestAShellThatCannotForkGoesOn(t *testing.T) {
 	policy.Limits.NProc = 16
 	sh := start(t, workspace, policy)
 	says(t, sh, "x=1")
-	res, err := sh.Run(testenv.Context(t), "for ((i = 0; i < 50; i++)); do sleep 1000 & done # The state is saved before what may kill.")
+	_, err := sh.Checkpoint(testenv.Context(t)) // Else x may be lost: bash is killed.
+	require.NoError(t, err)
+	res, err := sh.Run(testenv.Context(t), "for ((i = 0; i < 50; i++)); do sleep 1000 & done")
 	require.NoError(t, err)
 	assert.Equal(t, 254, res.ExitCode)
 	assert.Contains(t, res.Stderr.String(), "fork: Resource temporarily unavailable")

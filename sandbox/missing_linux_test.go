@@ -78,7 +78,7 @@ func TestWhatIsProtectedButMissingIsLookedForBeforeTheNextCommand(t *testing.T) 
 
 func TestWhatTheLastCommandMadeIsFoundAtTheEnd(t *testing.T) {
 	workspace, policy := usual(t)
-	for _, script := range []string{"mkdir .git", "mkdir .git; exit 3", "mkdir .git; kill -9 $$", "ln -s /etc .git", "mkfifo .git"} {
+	for _, script := range []string{"mkdir .git", "mkdir .git; exit 3", "mkdir .git; kill -9 $$", "mkdir .git; " + ending, "mkdir .git; " + kills, "ln -s /etc .git", "mkfifo .git"} {
 		policy.FS.Quarantine = true
 		where, violations := told(t, *policy)
 		sh := startWith(t, workspace, where)

@@ -1,6 +1,8 @@
 package sandbox_test
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -21,10 +23,13 @@ func TestNestedWeakHasNoProc(t *testing.T) {
 	assert.Equal(t, "none", says(t, sh, "x=1; ls -A /proc; : 2>/dev/null >/proc/x || echo none"))
 	_, err := sh.Do(testenv.Context(t), command.Request{Script: "sleep 1000 & sleep 1000", Timeout: 300 * time.Millisecond})
 	require.ErrorIs(t, err, shell.ErrTimeout)
-	res, err := sh.Run(testenv.Context(t), "x=2; exit 3")
-	require.NoError(t, err)
-	assert.Equal(t, 3, res.ExitCode)
-	assert.Equal(t, "2", says(t, sh, "echo $x"))
+	for x, end := range []string{"exit 3", ending} {
+		res, err := sh.Run(testenv.Context(t), fmt.Sprintf("x=%d; %s", x, end))
+		require.NoError(t, err)
+		assert.Equal(t, 3, res.ExitCode, end)
+		assert.Equal(t, end == ending, res.Restart != nil, end)
+		assert.Equal(t, strconv.Itoa(x), says(t, sh, "echo $x"), end)
+	}
 
 	p := sandbox.AllowDomains(workspace, "example.com")
 	p.Proc.NestedWeak = true

@@ -78,7 +78,7 @@ func TestAnAllowedHostIsReachedByTheProxyAndNoOtherIs(t *testing.T) {
 	assert.NotContains(t, says(t, sh, probe), "bites")
 
 	// A new bash has a proxy of its own.
-	killed(t, sh, "kill -9 $$")
+	killed(t, sh, kills)
 	assert.Contains(t, says(t, sh, get("http://localhost:"+port+"/")), "from outside")
 	assert.Equal(t, "2", says(t, sh, "echo $$"), "nobody else stays")
 }

@@ -75,15 +75,30 @@ func TestAShellStaysInItsSandbox(t *testing.T) {
 	assert.Equal(t, "1 f "+workspace+"/sub 1", says(t, sh, "echo $x $(f) $PWD $(jobs -r | wc -l)"))
 	assert.NoFileExists(t, filepath.Join(workspace, "sub", "X"))
 
-	res, err := sh.Run(testenv.Context(t), "x=2; exit 137")
-	require.NoError(t, err)
-	assert.Equal(t, 137, res.ExitCode)
-	require.NotNil(t, res.Restart)
-	assert.Equal(t, "2", says(t, sh, "echo $x"))
+	for script, ends := range map[string]bool{"x=2; exit 137": false, "x=2; kill -9 $$": false, "x=2; jobs >/dev/null; exit 137": true} {
+		res, err := sh.Run(testenv.Context(t), "x=1")
+		require.NoError(t, err)
+		assert.Nil(t, res.Restart)
+		res, err = sh.Run(testenv.Context(t), script)
+		require.NoError(t, err, script)
+		assert.Equal(t, 137, res.ExitCode, script)
+		assert.Equal(t, ends, res.Restart != nil, script)
+		want := "2"
+		if strings.Contains(script, "kill") {
+			want = "1" // Nothing comes back from what was killed.
+		}
+		assert.Equal(t, want, says(t, sh, "echo $x"), script)
+	}
 
-	killed(t, sh, "kill -9 $$")
-	assert.Equal(t, "2", says(t, sh, "echo $x"))
+	killed(t, sh, kills)
+	assert.Regexp(t, "^[12]$", says(t, sh, "echo $x"))
 }
+
+// ending ends bash itself: what is about its jobs runs in no fork. So does kills.
+const (
+	ending = "jobs; exit 3"
+	kills  = "bash -c 'kill -9 $PPID'"
+)
 
 // killed runs a script that kills its bash.
 func killed(t *testing.T, sh *shell.PersistentShell, script string) {
@@ -122,7 +137,7 @@ func TestADirectoryIsThatOfTheSandbox(t *testing.T) {
 	assert.Equal(t, workspace+"/sub", says(t, sh, "pwd"))
 
 	// Neither errexit nor a reader of the output takes part in it.
-	says(t, sh, "set -e")
+	says(t, sh, "set -e # of this script")
 	var live strings.Builder
 	res, err = sh.Do(testenv.Context(t), command.Request{Script: "touch ran", Dir: t.TempDir(), Stdout: &live, Stderr: &live})
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -131,11 +146,14 @@ func TestADirectoryIsThatOfTheSandbox(t *testing.T) {
 
 	// A directory that was for one command is not the next bash's, however it is written.
 	for _, dir := range []string{"/tmp/inside/", "/tmp/./inside"} {
-		res, err = sh.Do(testenv.Context(t), command.Request{Script: "exit 3", Dir: dir})
-		require.NoError(t, err)
-		require.NotNil(t, res.Restart)
-		assert.Equal(t, workspace+"/sub", res.Dir)
-		says(t, sh, "set +e; mkdir -p /tmp/inside")
+		for _, script := range []string{"exit 3", ending} {
+			res, err = sh.Do(testenv.Context(t), command.Request{Script: script, Dir: dir})
+			require.NoError(t, err)
+			assert.Equal(t, 3, res.ExitCode)
+			assert.Equal(t, script == ending, res.Restart != nil, script)
+			assert.Equal(t, workspace+"/sub", res.Dir, script)
+			says(t, sh, "mkdir -p /tmp/inside")
+		}
 	}
 	says(t, sh, "cd /tmp/inside")
 	assert.Equal(t, "/tmp/inside", says(t, sh, "pwd"), "a save does not bring it back")

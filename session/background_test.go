@@ -86,7 +86,7 @@ func TestACommandThatIsHandedOverBecomesAJob(t *testing.T) {
 	s := open(t, r, "s")
 	run(t, s, "x=1; f() { echo f; }")
 	res, err := s.Do(testenv.Context(t), command.Request{
-		Script: "echo begin; f; until [[ -e go ]]; do sleep 0.01; done; echo end", HandOver: true, Timeout: 100 * time.Millisecond,
+		Script: "echo begin; f; until [[ -e go ]]; do sleep 0.01; done; echo end", HandOver: true, Timeout: 500 * time.Millisecond,
 	})
 	background, ok := asBackground(err)
 	require.True(t, ok, "%v", err)
@@ -190,7 +190,7 @@ func TestACommandThatCannotBecomeAJobIsStopped(t *testing.T) {
 	s := open(t, r, "s")
 	_, err := s.StartJob(testenv.Context(t), jobs.Spec{Command: "sleep 1000"})
 	require.NoError(t, err)
-	res, err := s.Do(testenv.Context(t), command.Request{Script: "echo out; sleep 1000; touch never", HandOver: true, Timeout: 50 * time.Millisecond})
+	res, err := s.Do(testenv.Context(t), command.Request{Script: "echo out; sleep 1000; touch never", HandOver: true, Timeout: 500 * time.Millisecond})
 	require.ErrorIs(t, err, shell.ErrTimeout)
 	require.ErrorIs(t, err, jobs.ErrTooMany)
 	assert.Equal(t, command.CodeTimeout, res.ExitCode)

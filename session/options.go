@@ -21,7 +21,8 @@ const (
 type Options struct {
 	// Shell is how the shells of sessions are made; nil is fine. Its State is not used,
 	// and its Transport only without a Policy. Its Bash, Env, RuntimeDir, Transport, Ladder and
-	// Interrupts are those of jobs and terminals, too.
+	// Interrupts are those of jobs and terminals, too. Sessions that an agent or a person
+	// types into want its Aliases.
 	Shell *shell.Options
 
 	// Policy is what all of a session is under that says nothing else: its shell, its jobs

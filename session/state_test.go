@@ -19,14 +19,14 @@ func write(t *testing.T, path, text string) {
 func TestAForkHasWhatItsParentHadAndIsSeparate(t *testing.T) {
 	r := registry(t, nil)
 	parent := open(t, r, "parent")
-	run(t, parent, "cd /tmp; x=1; a=(1 '2 3'); f() { echo f $x; }; export E=e; set -o pipefail; shopt -s nullglob; alias l='echo l'; umask 027")
+	run(t, parent, "cd /tmp; x=1; a=(1 '2 3'); f() { echo f $x; }; export E=e; set -o noglob; shopt -s nullglob; alias l='echo l'; umask 027")
 	fork, err := parent.Fork(testenv.Context(t), "fork")
 	require.NoError(t, err)
 	assert.Equal(t, session.Unused, fork.Info().State)
 	assert.Equal(t, "/tmp", fork.Dir())
 	run(t, parent, "x=parent; cd /")
 	assert.Equal(t, "/tmp 1 2 3 f 1 e 0027", says(t, fork, `echo $PWD $x "${a[1]}" $(f) $(bash -c 'echo $E') $(umask)`))
-	assert.Equal(t, "on on", says(t, fork, "[[ -o pipefail ]] && printf on; shopt -q nullglob && echo ' on'"))
+	assert.Equal(t, "on on", says(t, fork, "[[ -o noglob ]] && printf on; shopt -q nullglob && echo ' on'"))
 	run(t, fork, "x=fork; unset -f f")
 	assert.Equal(t, "parent f parent /", says(t, parent, "echo $x $(f) $PWD"))
 

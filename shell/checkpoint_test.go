@@ -104,7 +104,7 @@ func TestACheckpointOutlivesItsShellAndADeadBash(t *testing.T) {
 	sh := start(t, nil)
 	run(t, sh, "x=1")
 	state := checkpoint(t, sh)
-	_, err := sh.Run(testenv.Context(t), "kill -9 $$")
+	_, err := sh.Run(testenv.Context(t), killBash)
 	require.Error(t, err)
 	_, err = sh.Restore(testenv.Context(t), state)
 	require.NoError(t, err)
@@ -121,7 +121,8 @@ func TestACheckpointOutlivesItsShellAndADeadBash(t *testing.T) {
 func TestThatBashWasReplacedIsToldAlsoIfACheckpointFoundItOut(t *testing.T) {
 	sh := start(t, nil)
 	pid := bashPID(t, sh)
-	run(t, sh, "x=1; : exit")
+	run(t, sh, "x=1")
+	checkpoint(t, sh)
 	killAndWait(t, pid)
 	state := checkpoint(t, sh)
 	assert.False(t, state.IsZero())

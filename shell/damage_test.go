@@ -65,7 +65,7 @@ func TestADeletedRuntimeDirAndADeadBashDoNotBrickTheShell(t *testing.T) {
 	base := t.TempDir()
 	sh := start(t, &shell.Options{RuntimeDir: base})
 	run(t, sh, "x=1")
-	run(t, sh, ": exit") // Saves.
+	checkpoint(t, sh)
 	pid := bashPID(t, sh)
 	removeRuntime(t, base)
 	killAndWait(t, pid)

@@ -2,10 +2,12 @@ package shell_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,9 +80,10 @@ func TestADiskThatFillsUnderACommandIsAnErrorBesideItsResult(t *testing.T) {
 	}{
 		{"echo", "echo hello; true", "", 0},
 		{"a code of its own", "echo hello; (exit 3)", "", 3},
-		{"a list", "ls /nonexistent || true", "", command.CodeUnknown},
+		{"a list", "ls /nonexistent || true", "", 0},
 		{"a pipeline", "true | false | true", "", command.CodeUnknown},
-		{"bash ends", "echo hello; exit 5", "", 5},
+		{"bash ends", inBash + "echo hello; exit 5", "", 5},
+		{"a fork ends", "echo hello; exit 5", "", 5},
 		{"stdin", "cat; (exit 4)", "hello", 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -125,6 +128,90 @@ func TestAStopOnAFullDiskKeepsItsOwnError(t *testing.T) {
 	assert.Equal(t, "kept", says(t, sh, "echo $x"))
 }
 
+// The state of a shell is written to its runtime directory, and must not fill that for
+// good.
+func TestALargeStateDoesNotFillTheRuntimeDirectory(t *testing.T) {
+	dir := mountTmpfs(t, "size=1m", 0)
+	sh := start(t, &shell.Options{RuntimeDir: dir, SaveDelay: time.Microsecond})
+	run(t, sh, "small=kept; printf -v large '%01000000d' 7")
+	saveState(t, sh)
+	for range 3 {
+		assert.Equal(t, "1000000", says(t, sh, "echo ${#large}"))
+		saveState(t, sh)
+	}
+	_, err := sh.Run(testenv.Context(t), killBash)
+	require.True(t, as[*shell.DeadError](err), "%v", err)
+	assert.Equal(t, "kept 1000000", says(t, sh, "echo $small ${#large}"), "it fits when it is restored, too")
+	assert.Equal(t, "kept 1000000", says(t, sh, "echo $small ${#large}"))
+}
+
+// saveState has the state of the shell saved.
+func saveState(t *testing.T, sh *shell.PersistentShell) {
+	t.Helper()
+	_, err := sh.Checkpoint(testenv.Context(t))
+	require.NoError(t, err)
+}
+
+func TestAStateThatDoesNotFitIsNotSavedAndTheCommandsGoOn(t *testing.T) {
+	dir := mountTmpfs(t, "size=1m", 0)
+	var log logBuffer
+	sh := start(t, &shell.Options{RuntimeDir: dir, SaveDelay: time.Microsecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	run(t, sh, "small=kept")
+	saveState(t, sh)
+	run(t, sh, "printf -v large '%02000000d' 7; small=lost")
+	_, err := sh.Checkpoint(testenv.Context(t))
+	wantFull(t, err)
+	for range 3 {
+		assert.Equal(t, "2000000 lost", says(t, sh, "echo ${#large} $small"))
+	}
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "state was not saved") }, testenv.Patience, time.Millisecond)
+
+	res, err := sh.Run(testenv.Context(t), killBash)
+	require.True(t, as[*shell.DeadError](err), "%v", err)
+	require.NotNil(t, res.Restart)
+	assert.Contains(t, res.Restart.String(), "there was no room to save it")
+	assert.Equal(t, "kept 0", says(t, sh, "echo $small ${#large}"), "the state before is there")
+
+	// What fits again is saved again.
+	res = run(t, sh, "printf -v large '%02000000d' 7; small=new; exit 0")
+	require.Len(t, res.Receipt.NotKept, 1, "nor does that of a fork fit")
+	assert.Contains(t, res.Receipt.NotKept[0], "no room")
+	assert.Equal(t, "kept 0", says(t, sh, "echo $small ${#large}"))
+	run(t, sh, "printf -v large '%02000000d' 7; small=new; "+inBash+"exit 0")
+	run(t, sh, "unset large; small=new")
+	saveState(t, sh)
+	res, err = sh.Run(testenv.Context(t), killBash)
+	require.True(t, as[*shell.DeadError](err), "%v", err)
+	assert.NotContains(t, res.Restart.String(), "no room")
+	assert.Equal(t, "new", says(t, sh, "echo $small"))
+}
+
+// logBuffer is a log that can be read while it is written to.
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// A script is not left behind in the runtime directory either.
+func TestALargeScriptDoesNotFillTheRuntimeDirectory(t *testing.T) {
+	dir := mountTmpfs(t, "size=1m", 0)
+	sh := start(t, &shell.Options{RuntimeDir: dir, SaveDelay: time.Hour})
+	assert.Equal(t, "900000", says(t, sh, "x="+strings.Repeat("x", 900_000)+"; echo ${#x}"))
+	assert.Equal(t, "900000", says(t, sh, "echo ${#x}"))
+}
+
 // A script with a pipeline reports its exit code in a file. If that goes, nobody
 // knows the code.
 func TestAnExitCodeThatWasDeletedIsNotMadeUp(t *testing.T) {
@@ -149,5 +236,5 @@ func TestAnExitCodeThatWasDeletedIsNotMadeUp(t *testing.T) {
 		assert.Equal(t, "1", says(t, sh, "echo $x"))
 	}
 	assert.NotZero(t, lost)
-	assert.Equal(t, 3, run(t, sh, "true | true; return 3").ExitCode) // It has no such report, and needs none.
+	assert.Equal(t, 3, run(t, sh, "true | true; exit 3").ExitCode) // It has no such report, and needs none.
 }

@@ -1,6 +1,7 @@
 // Package shell keeps a bash where you left it: a [PersistentShell] runs
 // command after command in one long-lived bash, so that cd, variables,
-// functions, options, traps and jobs stay.
+// functions, options, traps and jobs stay. What ends "bash -c" (exit, set -e, ${x?},
+// exec) ends the command and not the bash: see place.go, and docs/adr/0009.
 //
 //	sh, err := shell.Start(ctx, nil)
 //	...
@@ -14,8 +15,8 @@
 //
 //	situation                                  Result             error
 //	exit 0, n, or a signal killed the command  full; 0, n, 128+n  nil
-//	exit 7, set -e, exec: the script ended     full; true code;   nil
-//	    bash itself                            Restart set
+//	exit 7, set -e, ${x?}, exec, kill $$:      full; true code;   nil
+//	    the script ended its own shell         bash is the same
 //	Timeout, IdleTimeout                       partial, 124       *InterruptError, Is ErrTimeout, ErrIdle
 //	the caller's deadline                      partial, 124       *InterruptError, Is context.DeadlineExceeded
 //	ctx cancelled, Interrupt, Source stopped   partial, 130       *InterruptError, Is context.Canceled,
@@ -28,10 +29,18 @@
 //	a Writer failed                            full, true code    the Writer's
 //	a Writer did not return, and ctx ended     full, true code    ipc.ErrWriterStuck
 //	    behind the command
+//	the Reader of Request.Stdin failed         full, true code    the Reader's
 //	the disk was full, or the runtime          what is left;      *ipc.DiskError
 //	    directory deleted, under the command   true code, or -1
 //	refused: by Before, bad request, no bash,  none, -1           the typed error; nothing ran
-//	    closed, disk full before
-//	refused: by a Source that is stopped       none, -1           *InterruptError, Is ErrInterrupted;
-//	                                                              nothing ran
+//	    closed, disk full before, a variable
+//	    that is readonly
+//	stopped before bash had it: by ctx, in     none, -1           "nothing ran: ...", Is context.Canceled,
+//	    the queue too                                             context.DeadlineExceeded
+//	    ... by Interrupt, or a Source          none, -1           *InterruptError with NothingRan, Is
+//	                                                              ErrInterrupted
+//	    ... by Close                           none, -1           Is ErrClosed
+//
+// So -1 says that nothing ran, or that it is not known how the command ended; 130 and 124
+// are for commands that had begun. [command.Result.Elapsed] is 0 if nothing ran.
 package shell

@@ -86,7 +86,7 @@ func TestFindDotIsNoSourcing(t *testing.T) {
 
 // The directory of a request is for its command alone, however that ends.
 func TestTheDirectoryOfARequestDoesNotOutliveIt(t *testing.T) {
-	for _, script := range []string{"true", "exit 7", "f() { exit 7; }; f", "kill -9 $$", `bash -c 'trap "exit 0" INT; sleep 50 & wait'`} {
+	for _, script := range []string{"true", "exit 7", "f() { exit 7; }; f", inBash + "exit 7", "kill -9 $$", killBash, `bash -c 'trap "exit 0" INT; sleep 50 & wait'`} {
 		sh := start(t, nil)
 		home, other := sh.Dir(), t.TempDir()
 		run(t, sh, ":")
@@ -99,7 +99,7 @@ func TestTheDirectoryOfARequestDoesNotOutliveIt(t *testing.T) {
 	require.NoError(t, err)
 	testenv.Await(t, "the state to be saved", func() bool { return says(t, sh, "cd -P .; pwd") == sh.Dir() })
 	run(t, sh, ":")
-	_, err = sh.Run(testenv.Context(t), "kill -9 $$")
+	_, err = sh.Run(testenv.Context(t), killBash)
 	require.Error(t, err)
 	assert.Equal(t, sh.Dir()+" "+sh.Dir(), says(t, sh, `echo "$PWD $(pwd -P)"`))
 }
@@ -129,7 +129,7 @@ func TestLocalsOfAFunctionThatExitsStayLocal(t *testing.T) {
 	run(t, sh, `x=global; f() { local x=inner IFS=,; h; }; h() { local -a z; declare -g y=new; cd /; g() { :; }; exit 3; }`)
 	res := run(t, sh, "f")
 	assert.Equal(t, 3, res.ExitCode)
-	require.NotNil(t, res.Restart)
+	assert.Nil(t, res.Restart)
 	assert.Equal(t, "global new / 3", says(t, sh, `set -- $(echo a b c); echo "$x $y $PWD $#"`))
 	assert.Equal(t, "function", says(t, sh, "type -t g"))
 	assert.Equal(t, "gone", says(t, sh, "declare -p z 2>/dev/null || echo gone"))
@@ -138,12 +138,18 @@ func TestLocalsOfAFunctionThatExitsStayLocal(t *testing.T) {
 // An assignment to a variable that was made readonly earlier ends the script
 // with 1, where one that is unset ends it with 127.
 func TestAReadonlyVariableIsNotTakenForAnUnsetOne(t *testing.T) {
-	sh := start(t, nil)
-	run(t, sh, "set -u; readonly R=1; Q=1")
-	for range 2 {
-		assert.Equal(t, 1, run(t, sh, "R=2; echo on").ExitCode)
-		assert.Equal(t, 127, run(t, sh, "echo $nothing; echo on").ExitCode)
-		run(t, sh, ": exit") // Saves the state.
+	for _, keep := range []bool{false, true} {
+		sh := start(t, &shell.Options{KeepOptions: keep})
+		run(t, sh, "set -u; readonly R=1; Q=1")
+		set := "set -u; "
+		if keep {
+			set = ""
+		}
+		for range 2 {
+			assert.Equal(t, 1, run(t, sh, set+"R=2; echo on").ExitCode)
+			assert.Equal(t, 127, run(t, sh, set+"echo $nothing; echo on").ExitCode)
+			checkpoint(t, sh)
+		}
 	}
 }
 
@@ -246,8 +252,8 @@ func TestAStateThatWasReplacedIsNotRead(t *testing.T) {
 		base := t.TempDir()
 		sh := start(t, &shell.Options{RuntimeDir: base})
 		run(t, sh, "x=1")
-		run(t, sh, ": exit") // Saves.
-		res := run(t, sh, "cd "+base+"/limpet-*/*/*/status/..; trap - EXIT; "+replace+"; exec true")
+		checkpoint(t, sh)
+		res := run(t, sh, inBash+"cd "+base+"/limpet-*/*/*/status/..; trap - EXIT; "+replace+"; exec true")
 		require.NotNil(t, res.Restart, replace)
 		assert.Equal(t, "1", says(t, sh, "echo $x"), replace)
 	}

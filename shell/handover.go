@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/capture"
+	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/guard"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rundir"
@@ -89,7 +91,9 @@ type Running struct {
 	feed   *feed
 	entry  string // the mark that was the session's
 
-	ladders  chan interrupt.Ladder // asks attend to stop it
+	stopping sync.Mutex    // one Stop at a time
+	asked    chan struct{} // asks attend to stop it, by the ladder in ladders
+	ladders  chan interrupt.Ladder
 	outcomes chan interrupt.Outcome
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
@@ -108,7 +112,7 @@ type Running struct {
 func (b *bash) handOver(ctx context.Context, r *running) (command.Result, error) {
 	res := command.Result{ExitCode: command.CodeUnknown, Started: r.started}
 	h := &Running{
-		b: b, r: r, entry: b.entry, ladders: make(chan interrupt.Ladder), outcomes: make(chan interrupt.Outcome),
+		b: b, r: r, entry: b.entry, asked: make(chan struct{}, 1), ladders: make(chan interrupt.Ladder, 1), outcomes: make(chan interrupt.Outcome),
 		awaited: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
@@ -127,7 +131,7 @@ func (b *bash) handOver(ctx context.Context, r *running) (command.Result, error)
 	res.Elapsed = time.Since(r.started)
 
 	h.feed = newFeed(w, res.Stdout.Bytes(), res.Stderr.Bytes())
-	r.monitor = ipc.NewMonitor(r.Outputs, h.feed, h.feed)
+	r.monitor = capture.NewMonitor(r.Outputs, h.feed, h.feed)
 	r.monitor.From(res.Stdout.Total, res.Stderr.Total)
 	b.shell.part(h)
 	go h.attend()
@@ -151,7 +155,7 @@ func (s *PersistentShell) part(h *Running) {
 
 	<-s.guarded // The guard knows of the mark that goes.
 	s.handed = append(slices.DeleteFunc(s.handed, (*Running).spent), h)
-	s.entry = ipc.SessionVar + "=" + ipc.NewID()
+	s.entry = ipc.SessionVar + "=" + environ.NewID()
 	if s.runner != nil {
 		_ = s.runner.Close() // It marks what it starts. Nothing runs in it.
 		s.runner = nil
@@ -159,7 +163,7 @@ func (s *PersistentShell) part(h *Running) {
 	s.guarded = make(chan struct{})
 	go s.watchOver(s.entry, s.guarded)
 	if p, err := rundir.Acquire(s.opts.RuntimeDir, "", s.owner != nil); err == nil { // It is there: this only counts.
-		h.b.program = p
+		h.b.held = p
 	}
 }
 
@@ -178,7 +182,7 @@ func (h *Running) attend() {
 		h.b.shell.keeper.Keep(h.r.Release())
 	}
 	h.b.close() // Its exit trap is the session's, which goes on.
-	if lost := h.b.lost; lost != nil {
+	if lost := h.b.obituary.lost; lost != nil {
 		h.b.opts.Logger.Warn("limpet: after a command that was handed over: " + lost.Error())
 	}
 	h.mu.Lock()
@@ -188,43 +192,34 @@ func (h *Running) attend() {
 	if alone {
 		h.sweep()
 	}
-	if h.b.program != nil {
-		h.b.program.Release()
+	if h.b.held != nil {
+		h.b.held.Release()
 	}
 }
 
 // await waits for the end of the command.
 func (h *Running) await() transport.Exit {
 	b, r := h.b, h.r
-	tick := time.NewTimer(firstTick)
-	defer tick.Stop()
-	poll := b.newPoll(doubt)
-	defer poll.stop()
+	w := ipc.Wait{
+		Look:  func() (time.Duration, bool) { return r.monitor.Look(), false },
+		First: firstTick,
+		Asked: h.asked,
+	}
 	for {
+		switch r.Await(h.ctx, w) {
+		case ipc.Asked:
+			h.outcomes <- interrupt.Stop(<-h.ladders, &target{b: b, r: r})
+			continue
+		case ipc.GaveUp:
+			_ = interrupt.Stop(r.ladder(b.opts), &target{b: b, r: r}) // Close kills what is left.
+			if !r.Reported() {
+				b.giveUp("was closed")
+			}
+		}
 		if end, ok := r.reported(); ok {
 			return transport.Exit{Code: end.record.Status}
 		}
-		select {
-		case <-b.events():
-		case <-poll.c:
-			poll.again()
-		case <-b.conn.Done():
-			if end, ok := r.reported(); ok {
-				return transport.Exit{Code: end.record.Status}
-			}
-			return b.conn.Exit()
-		case <-tick.C:
-			tick.Reset(r.monitor.Look())
-		case ladder := <-h.ladders:
-			h.outcomes <- ladder.Stop(&target{b: b, r: r})
-		case <-h.ctx.Done():
-			_ = b.opts.Ladder.Stop(&target{b: b, r: r}) // Close kills what is left.
-			if end, ok := r.reported(); ok {
-				return transport.Exit{Code: end.record.Status}
-			}
-			b.giveUp("was closed")
-			return b.conn.Exit()
-		}
+		return b.conn.Exit()
 	}
 }
 
@@ -260,9 +255,18 @@ func (h *Running) Exit() transport.Exit { return h.exit }
 // Stop ends the command by the ladder, as a timeout would have, and says what became
 // of its processes. It does nothing if the command has ended.
 func (h *Running) Stop(ladder interrupt.Ladder) interrupt.Outcome {
+	h.stopping.Lock()
+	defer h.stopping.Unlock()
 	select {
-	case h.ladders <- ladder:
-		return <-h.outcomes
+	case <-h.awaited:
+		return interrupt.Outcome{}
+	default:
+	}
+	h.ladders <- ladder
+	h.asked <- struct{}{}
+	select {
+	case outcome := <-h.outcomes:
+		return outcome
 	case <-h.awaited: // Nobody may read its output: that is not waited for.
 		return interrupt.Outcome{}
 	}

@@ -76,7 +76,7 @@ func TestACommandIsHandedOverAndTheSessionGoesOn(t *testing.T) {
 func TestAtItsTimeoutACommandIsHandedOverIfItIsToBe(t *testing.T) {
 	dir := t.TempDir()
 	sh := start(t, &shell.Options{Dir: dir})
-	res, err := sh.Do(t.Context(), command.Request{Script: "v=1; echo out; until [[ -e go ]]; do sleep 0.01; done; echo late", Timeout: 50 * time.Millisecond, HandOver: true})
+	res, err := sh.Do(t.Context(), command.Request{Script: "v=1; echo out; until [[ -e go ]]; do sleep 0.01; done; echo late", Timeout: 500 * time.Millisecond, HandOver: true})
 	assert.ErrorIs(t, err, shell.ErrTimeout)
 	r := handedOver(t, err)
 	assert.Equal(t, "out\n", res.Stdout.String())

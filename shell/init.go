@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 
 	"github.com/limpet-sh/limpet/command"
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/script"
 )
 
 // init sources the init files.
 func (b *bash) init(ctx context.Context) error {
+	b.inPlace = true // What they set up is the session's own.
+	defer func() { b.inPlace = false }()
 	if b.opts.Login {
 		// bash(1), INVOCATION: what a login shell reads.
 		for _, script := range []string{
@@ -42,7 +44,7 @@ elif [[ -r ~/.profile ]]; then . ~/.profile; fi`,
 // initFile sources a file that must be there. Bash is asked: it may see other files
 // than this program does.
 func (b *bash) initFile(ctx context.Context, file string) error {
-	name := ipc.Quote(file)
+	name := script.Quote(file)
 	res, err := b.initScript(ctx, "[[ -r "+name+" && ! -d "+name+" ]] || printf no")
 	if err != nil {
 		return err

@@ -91,7 +91,7 @@ func says(t *testing.T, sh *shell.PersistentShell, script string) string {
 // bashPID returns the pid of the shell's bash.
 func bashPID(t *testing.T, sh *shell.PersistentShell) int {
 	t.Helper()
-	pid, err := strconv.Atoi(says(t, sh, "echo $$"))
+	pid, err := strconv.Atoi(says(t, sh, `\builtin echo $$`))
 	require.NoError(t, err)
 	return pid
 }
@@ -104,6 +104,13 @@ func awaitFile(t *testing.T, path string) {
 		return err == nil
 	}, testenv.Patience, time.Millisecond, "%s never appears", path)
 }
+
+// inBash begins a script that runs in the session's bash itself, as those do that deal with
+// its jobs: what ends the script ends bash.
+const inBash = "jobs >/dev/null; "
+
+// killBash is a command that kills the session's bash.
+const killBash = `bash -c 'kill -9 $PPID'`
 
 // begin runs a script in the background and returns, when the script has made
 // its file "begun", the channel on which the answer comes.

@@ -8,8 +8,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/script"
 )
 
 // errNotRun means that bash did not read the command, which therefore did not
@@ -18,10 +19,43 @@ import (
 // by that name (set -r).
 var errNotRun = errors.New("could not read the command")
 
+// notRun returns why nothing of the script ran, if that is so, and gives the command up.
+func (b *bash) notRun(ctx context.Context, r *running) error {
+	rec, stopped := &r.end.record, r.end.cause != nil
+	switch {
+	case b.endedBefore(r) || b.couldNotRead(ctx, r):
+		b.drop(r)
+		return errNotRun
+	case !r.end.reported || stopped:
+		return nil
+	case b.maybeNotRun(r):
+		b.giveUp("complained that it has too few descriptors, and it is not known whether the command ran")
+		r.end = ending{died: true}
+		return nil
+	case rec.Unread:
+		b.drop(r)
+		b.retire(ctx, errNotRun.Error())
+		return errNotRun
+	case rec.NoDir != "":
+		b.drop(r)
+		return b.noDir(r)
+	case rec.Readonly != "":
+		b.drop(r)
+		b.away = ""
+		return &command.EnvError{Name: rec.Readonly, Err: command.ErrReadonly}
+	}
+	return nil
+}
+
+// endedBefore reports whether bash ended before it read anything of the command.
+func (b *bash) endedBefore(r *running) bool {
+	return r.end.died && r.end.cause == nil && r.Unread()
+}
+
 // couldNotRead reports whether bash itself, rather than the command, complains
 // that it could not read the command's files, and replaces bash if so.
 func (b *bash) couldNotRead(ctx context.Context, r *running) bool {
-	if rec := r.end.record; rec.Status != 1 && rec.Status != 127 && rec.NoDir == "" {
+	if rec := r.end.record; !r.end.reported || rec.Status != 1 && rec.Status != 127 && rec.NoDir == "" {
 		return false
 	}
 	complaint := b.complaint(ctx, r)
@@ -41,7 +75,10 @@ func (b *bash) complaint(ctx context.Context, r *running) string {
 		if b.lacksBuiltin(line, ".") && !b.reads(ctx) {
 			return line
 		}
-		at := strings.LastIndex(line, b.files.Path())
+		if cannotRedirect(line) && !mayStarve(&r.place.traits) {
+			return line // It could not put its own streams aside, before it opened any file.
+		}
+		at := strings.LastIndex(line, b.exchange.Path())
 		if at < 0 {
 			continue
 		}
@@ -55,11 +92,38 @@ func (b *bash) complaint(ctx context.Context, r *running) string {
 		return ""
 	}
 	out, errs, err := r.Read(complaintMax)
-	if text := out.String() + errs.String(); err == nil && !b.mayDisable(r.req.Script) && b.lacksBuiltin(text, "eval") && !b.reads(ctx) {
+	if text := out.String() + errs.String(); err == nil && !mayDisable(&r.place.traits) && b.lacksBuiltin(text, "eval") && !b.reads(ctx) {
 		return text
 	}
 	return ""
 }
+
+// maybeNotRun reports whether bash complains that it could not put its streams aside, about a
+// script that may itself be why. Bash may have said so behind it, in PROMPT_COMMAND for one, and
+// what has run must not run again.
+func (b *bash) maybeNotRun(r *running) bool {
+	_, stderr := b.conn.Said()
+	if r.end.record.Status != 1 || !mayStarve(&r.place.traits) {
+		return false
+	}
+	for line := range strings.Lines(string(stderr)) {
+		if cannotRedirect(line) {
+			return true
+		}
+	}
+	return false
+}
+
+// cannotRedirect reports whether bash says so that it has no descriptor left to keep what a
+// redirection hides.
+func cannotRedirect(line string) bool {
+	_, why, found := strings.Cut(line, "cannot duplicate fd: ")
+	return found && refusal(strings.TrimSpace(why))
+}
+
+// mayStarve reports whether a script of these traits may have taken the last descriptors from
+// bash.
+func mayStarve(t *script.Traits) bool { return t.Limits || t.Descriptors || t.Unknown || t.Unreadable }
 
 // complaintMax is more than bash says of a builtin that is missing, in bytes.
 const complaintMax = 512
@@ -72,29 +136,21 @@ func (b *bash) lacksBuiltin(text, name string) bool {
 	if strings.Count(text, "\n") != 1 {
 		return false
 	}
-	if b.names == ipc.ViaBuiltin {
+	if b.exchange.Names == script.ViaBuiltin {
 		return strings.Contains(text, ": builtin: "+name+": ")
 	}
 	return strings.Contains(text, ": "+name+": ")
 }
 
-// mayDisable reports whether the script, or a function that it may call, has the word
-// enable. A script that has run must not run again because of what it has disabled.
-func (b *bash) mayDisable(script string) bool {
-	return ipc.HasWord(script, "enable") || b.saved.state.Mentions("enable")
-}
+// mayDisable reports whether a script of these traits may have disabled a builtin. One that
+// has run must not run again because of that.
+func mayDisable(t *script.Traits) bool { return t.Enable || t.Unknown || t.Unreadable }
 
 // reads reports whether bash can read and run a script.
 func (b *bash) reads(ctx context.Context) bool {
-	id := ipc.NewID()
-	lines, err := b.files.Probe(b.names, id)
-	if err != nil {
-		return true // That has another reason, of which the next command hears.
-	}
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	rec, err := b.exchange(ctx, id, lines)
-	return err != nil || rec.Status == ipc.ProbeStatus
+	return b.exchange.Reads(ctx)
 }
 
 // forkFailed is the status of a command that bash threw away since it could not fork.
@@ -104,6 +160,9 @@ const forkFailed = 254
 // on: after a fork that failed, as by "ulimit -u", it takes that job (5.2) for one that
 // runs in the foreground, as soon as it runs a builtin. Nothing wakes it from that.
 func (b *bash) waitsAfterFork(r *running) bool {
+	if !r.end.reported || r.end.record.Status != forkFailed {
+		return false
+	}
 	const most = 64 << 10
 	stdout, stderr, err := r.Read(most)
 	if err != nil || !strings.Contains(stderr.String()+stdout.String(), ": fork: ") {

@@ -43,6 +43,12 @@ type Options struct {
 	Login     bool
 	InitFiles []string
 
+	// Aliases has bash expand aliases, as an interactive shell does, in init files too. An
+	// alias can be used from the next line on. Otherwise they are defined and not
+	// expanded, as by bash -c, until a script says shopt -s expand_aliases. An alias
+	// may change what a script means: "rm" may then be "rm -i", which has nobody to ask.
+	Aliases bool
+
 	// State, if not nil, is what the shell starts with: another one's, from
 	// Checkpoint. Then Dir, Env, Login and InitFiles are of no matter until a Reset.
 	State *State
@@ -51,8 +57,13 @@ type Options struct {
 	// itself: what one has read, the next one does not see. Bash gets the file as it is,
 	// and nobody reads ahead of the commands. Nil means /dev/null. Init files read
 	// nothing. The file stays the caller's, and open until Close. Bash has it at
-	// descriptor 10, which a script cannot keep for something else then.
+	// descriptor 70, which a script cannot keep for something else then.
 	Stdin *os.File
+
+	// KeepOptions keeps errexit, nounset, noexec, pipefail, verbose and xtrace on that a
+	// command switches on, for the commands after it, as at a prompt. By default they end with
+	// the command, as they end with a script; those that an init file switches on stay.
+	KeepOptions bool
 
 	// RuntimeDir is where the session's files are. Empty means
 	// XDG_RUNTIME_DIR, /dev/shm if it has room, or the temp directory.

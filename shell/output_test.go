@@ -69,7 +69,7 @@ func TestAFileThatAJobGoesOnWritingIsNotSpooledAndStaysBounded(t *testing.T) {
 	assert.Empty(t, res.Stdout.Path)
 	assert.NotZero(t, res.Stdout.Omitted())
 	require.Eventually(t, func() bool { _, err := os.Stat(finished); return err == nil }, testenv.Patience, time.Millisecond)
-	assert.Eventually(t, func() bool { return diskUse(t, base) < 32<<20 }, 5*time.Second, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return diskUse(t, base) < 32<<20 }, testenv.Patience, 10*time.Millisecond)
 }
 
 func TestStreamsArriveWhileTheCommandRuns(t *testing.T) {

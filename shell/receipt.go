@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,85 +43,6 @@ func (c *cpuClock) end(b *bash) (user, system time.Duration) {
 	}
 	user, system = st.CPU()
 	return user - c.user, system - c.system
-}
-
-// staleAfter is how old the last look at the pids may be before a command
-// starts: other programs use them up too.
-const staleAfter = 10 * time.Millisecond
-
-// noteProcesses notes where pids stand before the command.
-func (b *bash) noteProcesses(now time.Time) {
-	if b.lastPID == 0 || now.Sub(b.lastTime) > staleAfter {
-		b.lastPID, _ = b.pids.Last() // 0: there is no telling here.
-	}
-}
-
-// leftover finds the processes that the command left running. Nothing was
-// forked anywhere if the last pid has not moved, which is what makes this free
-// for commands that fork nothing.
-func (b *bash) leftover() []command.Process {
-	if b.id.Start == 0 {
-		return nil
-	}
-	candidates, last, err := b.pids.Since(b.lastPID)
-	if err != nil {
-		return nil // There is no telling here.
-	}
-	b.lastPID, b.lastTime = last, time.Now()
-	if len(candidates) == 0 {
-		return nil
-	}
-	var found []command.Process
-	for _, st := range candidates {
-		if _, known := b.earlier[st.ID()]; known || st.PID == b.id.PID || st.Zombie() || st.Start < b.id.Start {
-			continue
-		}
-		if st.SID == b.id.PID || proc.HasEnv(st.PID, b.entry) || b.first.PID != 0 && proc.Below(st, b.first) {
-			p := command.Process{PID: st.PID, Start: st.Start, Command: proc.Command(st.PID)}
-			found = append(found, p)
-			b.earlier[st.ID()] = p
-		}
-	}
-	b.forgetEnded()
-	return found
-}
-
-// forgetEnded keeps the list of earlier jobs from growing.
-func (b *bash) forgetEnded() {
-	const few = 32
-	if len(b.earlier) <= few {
-		return
-	}
-	for id := range b.earlier {
-		if st, err := proc.Read(id.PID); err != nil || st.ID() != id || st.Zombie() {
-			delete(b.earlier, id)
-		}
-	}
-}
-
-// members are the processes that are known to be bash's, whether they carry its
-// mark or not: the jobs of earlier commands, and bash's children.
-func (b *bash) members() []proc.ID {
-	ids := slices.Collect(maps.Keys(b.earlier))
-	if b.dead() {
-		return ids // Its pid may be another's.
-	}
-	for _, st := range proc.Children(b.id.PID) {
-		ids = append(ids, st.ID())
-	}
-	return ids
-}
-
-// jobs are the processes of earlier commands that still run.
-func (b *bash) jobs() []command.Process {
-	var running []command.Process
-	for id, p := range b.earlier {
-		if st, err := proc.Read(id.PID); err == nil && st.ID() == id && !st.Zombie() {
-			p.Command = proc.Command(id.PID) // It may have been seen between its fork and its exec.
-			running = append(running, p)
-		}
-	}
-	return running
 }
 
 // trueDir returns where bash really is: what it says in $PWD, which keeps the
@@ -181,8 +100,8 @@ func misplaced(out *command.Output, id string) (ipc.Record, bool) {
 	if len(out.Tail) > 0 {
 		last = &out.Tail
 	}
-	at := bytes.LastIndex(*last, []byte("\n"+id+" "))
-	if at++; at == 0 && !bytes.HasPrefix(*last, []byte(id+" ")) {
+	at := ipc.IndexRecord(*last, id)
+	if at < 0 {
 		return ipc.Record{}, false
 	}
 	rec, ok := ipc.ParseRecord((*last)[at:], id)
@@ -197,7 +116,7 @@ func misplaced(out *command.Output, id string) (ipc.Record, bool) {
 func (b *bash) withoutTraces(stderr []byte) []byte {
 	var kept []byte
 	for line := range bytes.Lines(stderr) {
-		if !bytes.Contains(line, []byte(b.files.Path())) {
+		if !bytes.Contains(line, []byte(b.exchange.Path())) {
 			kept = append(kept, line...)
 		}
 	}

@@ -1,7 +1,9 @@
 package shell
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/saved"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/transport"
 )
@@ -16,11 +19,21 @@ import (
 // death is what is known of a bash that ended, until a new one has taken over.
 type death struct {
 	reason string
-	state  ipc.State
+	state  saved.State
 	have   bool // there is a state to restore
 	lost   []string
+	gone   bool // no bash takes the state
 	reset  bool // Reset ended it: there is nothing to tell and to restore
 	asked  bool // Restore ended it: its caller is told
+}
+
+// obituary is what is known of the end of a bash besides its status.
+type obituary struct {
+	failure string // why it was given up
+	evicted bool   // the ladder ended it, since it could not be unwound
+	lost    error  // what of the transport's promises is lost; see transport.Checker
+	goOn    bool   // and whether the next command may run all the same
+	told    bool   // somebody was told of it
 }
 
 // ensure makes sure that there is a living bash before a command runs. It
@@ -78,9 +91,9 @@ func (s *PersistentShell) bury(what string) {
 	exit := b.conn.Exit()
 	d := &death{}
 	switch {
-	case b.failure != "":
-		d.reason = "bash " + b.failure + ", and was replaced"
-	case b.evicted:
+	case b.obituary.failure != "":
+		d.reason = "bash " + b.obituary.failure + ", and was replaced"
+	case b.obituary.evicted:
 		d.reason = "bash could not be made to give up the command, and was replaced"
 	case exit.Signal != 0:
 		d.reason = fmt.Sprintf("%s by %s", what, transport.SignalName(exit.Signal))
@@ -88,22 +101,28 @@ func (s *PersistentShell) bury(what string) {
 		d.reason = fmt.Sprintf("%s with status %d", what, exit.Code)
 	}
 	d.state, d.have = b.saved.state, b.saved.have
-	if state, err := b.files.SavedAtExit(b.seal); err == nil {
+	state, err := b.exchange.SavedAtExit()
+	if err == nil {
 		if b.away != "" && b.sameDir(state.Dir, b.away) {
-			state.Dir = b.dir() // The request's directory was for this command alone.
+			state = state.In(b.dir()) // The request's directory was for this command alone.
 		}
 		if state.InFunction && d.have {
 			state = state.Leave(b.saved.state) // Else IFS may come back as a function had it for itself.
 		}
 		d.state, d.have = state, true
 	} else if missed := b.commands - b.saved.commands; missed > 0 || !d.have {
-		d.lost = append(d.lost, fmt.Sprintf("what the last %s changed", count(max(missed, 1), "command")))
+		text := fmt.Sprintf("what the last %s changed", count(max(missed, 1), "command"))
+		if _, ok := errors.AsType[*ipc.DiskError](cmp.Or(b.saved.err, err)); ok {
+			text += fmt.Sprintf(" (there was no room to save it in %s)", b.exchange.Path())
+		}
+		d.lost = append(d.lost, text)
 	}
+	d.state.Begin = b.options
 	jobs := b.jobs()
-	told := b.lost != nil && b.told
+	told := b.obituary.lost != nil && b.obituary.told
 	b.close()
-	if b.lost != nil && !b.goOn && !told {
-		s.unheard = b.lost
+	if b.obituary.lost != nil && !b.obituary.goOn && !told {
+		s.unheard = b.obituary.lost
 	}
 	for _, job := range jobs {
 		id := proc.ID{PID: job.PID, Start: job.Start}
@@ -121,14 +140,17 @@ func (s *PersistentShell) bury(what string) {
 	s.bash, s.died = nil, d
 }
 
-// unsavable returns what goes with bash because no state has it. It errs on the side of
-// yes: nobody has looked at descriptors and limits since the state was saved.
-func (b *bash) unsavable(state ipc.State) []string {
+// unsavable returns what goes with bash because no state has it. Descriptors are counted where
+// the system tells of them: by the exit trap, or else when the state was saved. Of scripts
+// since then it errs on the side of yes.
+func (b *bash) unsavable(state saved.State) []string {
 	lost := slices.Clone(state.Unsaved)
-	if !b.saved.have || b.saved.limited || ipc.HasWord(b.unsaved, "ulimit") || state.Mentions("ulimit") {
-		lost = append(lost, "limits (ulimit)")
+	opened := b.saved.opened || b.saved.since.opened
+	// One that was ended in the middle of a script has limpet's redirections open, too.
+	if state.Open > 0 && b.descriptors > 0 && !b.obituary.evicted {
+		opened = state.Open > b.descriptors
 	}
-	if !b.saved.have || b.saved.opened || state.MayOpen(b.unsaved) {
+	if opened {
 		lost = append(lost, "open descriptors and coprocesses")
 	}
 	return lost
@@ -146,12 +168,16 @@ func count(n int, noun string) string {
 func (s *PersistentShell) resurrect(ctx context.Context) (*command.Restart, error) {
 	d := s.died
 	restart := &command.Restart{Reason: d.reason, Lost: slices.Clone(d.lost)}
-	var state *ipc.State
+	var state *saved.State
 	if d.have {
 		state = &d.state
 	}
+	if d.gone {
+		return restart, ErrGone
+	}
 	b, err := startBash(ctx, s, state)
 	if err != nil {
+		d.gone = errors.Is(err, ErrGone)
 		return restart, err
 	}
 	s.bash, s.died = b, nil
@@ -159,11 +185,8 @@ func (s *PersistentShell) resurrect(ctx context.Context) (*command.Restart, erro
 		return nil, nil
 	}
 	if d.have {
-		restart.Restored = []string{"working directory", "variables", "functions", "aliases", "options", "traps", "umask"}
-		if b.lostDir != "" {
-			restart.Restored = restart.Restored[1:]
-		}
-		restart.Lost = append(restart.Lost, b.notRestored()...)
+		restart.Restored = b.taken.restored()
+		restart.Lost = append(restart.Lost, b.taken.notRestored(b.pwd)...)
 	}
 	if d.asked {
 		return restart, nil
@@ -185,31 +208,4 @@ func (b *bash) existing(dir string) string {
 		dir = filepath.Dir(dir)
 	}
 	return dir
-}
-
-// renewFiles makes the session's files anew if somebody deleted them. The
-// record is polled for from then on, until there is a new bash. If there is
-// something else in their place, the error is [ipc.ErrReplaced].
-func (b *bash) renewFiles() error {
-	switch b.files.Damage() {
-	case ipc.None:
-		return nil
-	case ipc.Replaced:
-		return ipc.ErrReplaced
-	}
-	b.renewals++
-	// The lock first: a directory without one is swept by other programs.
-	err := b.shell.program.Ensure()
-	if err == nil {
-		err = b.files.Renew()
-	}
-	b.opts.Logger.Warn("limpet: the runtime directory was deleted under a live session", "recreated", err == nil)
-	if err != nil {
-		return err
-	}
-	if b.watch != nil && b.watch.Err == nil {
-		// Bash writes to a file that no directory has any more.
-		b.watch.Err = ipc.ErrDeleted
-	}
-	return nil
 }

@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/saved"
 	"github.com/limpet-sh/limpet/ipc"
 )
 
-// A bash that takes over gets the state of the one before by one script. If bash cannot
-// read that to its end, because it gives up in the middle, ends, or hangs, another
-// bash gets the state piece by piece, without the pieces to blame. Either way the new bash
-// is asked what it has then, and what is missing is told: see Restart.Lost. That
-// is the state from then on, so nothing is tried twice.
+// A bash that takes over is asked what it has, and gets what the state of the one before has
+// otherwise, by one script. If it ends by that, or hangs, another bash gets the state piece by
+// piece, without the pieces to blame. Either way the new bash is asked again what it has
+// then, and what is missing is told: see Restart.Lost. That is the state from then on, so
+// nothing is tried twice.
 
 // Bounds of what bash may take to read a state: far more than builtins need, also beside
 // a load.
@@ -30,22 +31,24 @@ const (
 
 var (
 	errStuck     = errors.New("bash did not come to an end with it in time")
-	errGivenUp   = errors.New("bash has not read it to its end")
 	errRestoring = errors.New("restoring the shell's state")
 )
 
+// ErrGone means that the session is gone: bash starts, but not even with the session's
+// directory alone. Call [PersistentShell.Reset], which begins anew, or
+// [PersistentShell.Restore]; every other call returns ErrGone until then.
+var ErrGone = errors.New("the session is gone: call Reset")
+
 // startWith starts a bash with a state.
-func (s *PersistentShell) startWith(ctx context.Context, state ipc.State) (*bash, error) {
-	b, err := openBash(ctx, s, true)
+func (s *PersistentShell) startWith(ctx context.Context, state saved.State) (*bash, error) {
+	b, err := s.openFresh(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := b.readPieces(ctx, b.piecesOf(&state)...)
-	if err == nil && rec.Status != 0 {
-		err = errGivenUp
-	}
+	pieces := b.piecesOf(&state)
+	refused, err := b.apply(ctx, pieces)
 	if err == nil {
-		err = b.restored(ctx, state, rec)
+		err = b.restored(ctx, state, pieces, refused)
 	}
 	if err == nil {
 		return b, nil
@@ -58,38 +61,59 @@ func (s *PersistentShell) startWith(ctx context.Context, state ipc.State) (*bash
 	return s.startByPiece(ctx, state)
 }
 
+// openFresh starts a bash that has nothing, and asks what it has.
+func (s *PersistentShell) openFresh(ctx context.Context) (*bash, error) {
+	b, err := openBash(ctx, s, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.saveNow(ctx, ""); err != nil {
+		b.discard()
+		return nil, b.startError(fmt.Errorf("%w: %w", errRestoring, err))
+	}
+	if s.pristine.Dir == "" { // Nobody has saved it yet.
+		s.pristine = b.saved.state
+	}
+	return b, nil
+}
+
 // startByPiece starts a bash with as much of a state as bash can take. A piece with
 // which it ends, or hangs, is left out of the next try.
-func (s *PersistentShell) startByPiece(ctx context.Context, state ipc.State) (*bash, error) {
-	var bad []int // indices of pieces
+func (s *PersistentShell) startByPiece(ctx context.Context, state saved.State) (*bash, error) {
+	var bad []string // pieces
 	for {
-		b, err := openBash(ctx, s, true)
+		b, err := s.openFresh(ctx)
 		if err != nil {
 			return nil, err
 		}
-		pieces := b.piecesOf(&state)
-		if len(bad) >= restoreTries {
-			pieces = pieces[:1] // The directory.
-		}
-		last, rec := 0, ipc.Record{}
-		for i := 0; i < len(pieces) && err == nil; i++ {
-			if slices.Contains(bad, i) {
-				continue
+		pieces := slices.DeleteFunc(b.piecesOf(&state), func(p saved.Piece) bool {
+			return slices.Contains(bad, p.String()) || len(bad) >= restoreTries && p.Kind != "" && p.Plural() != saved.PieceDir
+		})
+		last, refused := "", []saved.Piece(nil)
+		for _, p := range pieces {
+			last = p.String()
+			var not []saved.Piece
+			if not, err = b.apply(ctx, []saved.Piece{p}); err == nil {
+				_, _, err = b.readPieces(ctx) // Behind the next prompt, which may be a command by now.
 			}
-			last = i
-			if rec, err = b.readPieces(ctx, pieces[i]); err == nil {
-				rec, err = b.readPieces(ctx) // Behind the next prompt, which may be a command by now.
+			if err != nil {
+				break
 			}
+			refused = append(refused, not...)
 		}
 		if err == nil {
-			err = b.restored(ctx, state, rec)
+			err = b.restored(ctx, state, pieces, refused)
 		}
 		if err == nil {
 			return b, nil
 		}
 		b.discard()
-		if ctx.Err() != nil || len(bad) > restoreTries {
+		if ctx.Err() != nil {
 			return nil, b.startError(fmt.Errorf("%w: %w", errRestoring, err))
+		}
+		if len(bad) > restoreTries || last == "" {
+			s.opts.Logger.Error("limpet: no bash takes the state of the shell", "err", err)
+			return nil, ErrGone
 		}
 		bad = append(bad, last)
 	}
@@ -97,29 +121,64 @@ func (s *PersistentShell) startByPiece(ctx context.Context, state ipc.State) (*b
 
 // piecesOf returns the pieces of the state, to be restored in the directory of the state
 // or the nearest that is there.
-func (b *bash) piecesOf(state *ipc.State) []ipc.Piece {
+func (b *bash) piecesOf(state *saved.State) []saved.Piece {
 	if !filepath.IsAbs(state.Dir) {
 		state.Dir = b.shell.Dir() // PWD was unset, or made up.
 	}
-	dir := b.existing(state.Dir)
-	if dir != state.Dir {
-		b.lostDir = state.Dir
+	if dir := b.existing(state.Dir); dir != state.Dir {
+		b.taken.lostDir = state.Dir
+		*state = state.In(dir)
 	}
-	b.names = state.Names()
-	return state.Pieces(dir)
+	return slices.DeleteFunc(state.Pieces(b.saved.state), b.starves)
 }
 
-// readPieces has bash run the script of some pieces, or of none.
-func (b *bash) readPieces(ctx context.Context, pieces ...ipc.Piece) (ipc.Record, error) {
-	patience := restorePatience + restorePerMiB*time.Duration(ipc.SizeOf(pieces)>>20)
+// starves reports whether bash could read no command any more with the piece: a limit of
+// descriptors. What it reads its commands from, its report, and the files of a command are some;
+// the standard input of the scripts is at a number above [ipc.InputFD].
+func (b *bash) starves(p saved.Piece) bool {
+	least := 16
+	if b.opts.Stdin != nil {
+		least += ipc.InputFD
+	}
+	most, limited := p.Descriptors()
+	return limited && most < least
+}
+
+// readPieces has bash run the script of some pieces, or of none, and returns those that it has
+// refused.
+func (b *bash) readPieces(ctx context.Context, pieces ...saved.Piece) (ipc.Record, []saved.Piece, error) {
+	patience := restorePatience + restorePerMiB*time.Duration(saved.SizeOf(pieces)>>20)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errStuck)
 	defer cancel()
-	id := ipc.NewID()
-	lines, err := b.files.Restore(b.names, pieces, id)
-	if err != nil {
-		return ipc.Record{}, err
+	rec, refused, err := b.exchange.Restore(ctx, pieces...)
+	if err == nil {
+		b.pwd = b.trueDir(rec.Dir)
 	}
-	return b.exchange(ctx, id, lines)
+	return rec, refused, err
+}
+
+// apply has bash take pieces of a state, and returns those that it has refused. If bash
+// gives up their script in the middle, it gets each by itself. An error means that bash has ended,
+// or does not answer.
+func (b *bash) apply(ctx context.Context, pieces []saved.Piece) (refused []saved.Piece, err error) {
+	if len(pieces) == 0 {
+		return nil, nil
+	}
+	rec, refused, err := b.readPieces(ctx, pieces...)
+	if err != nil || rec.Status == 0 {
+		return refused, err
+	}
+	refused = nil
+	for _, p := range pieces {
+		rec, not, err := b.readPieces(ctx, p)
+		if err != nil {
+			return refused, err
+		}
+		if rec.Status != 0 || len(not) > 0 {
+			refused = append(refused, p)
+		}
+	}
+	return refused, nil
 }
 
 // discard closes a bash that could not take a state, and ends what the prompts and traps
@@ -136,31 +195,60 @@ func (b *bash) discard() {
 }
 
 // restored takes note of what bash has of the state that it was given.
-func (b *bash) restored(ctx context.Context, state ipc.State, rec ipc.Record) error {
-	b.pwd, b.flags = b.trueDir(rec.Dir), rec.Flags
+func (b *bash) restored(ctx context.Context, state saved.State, given, refused []saved.Piece) error {
+	rec, _, err := b.readPieces(ctx)
+	if err != nil {
+		return err
+	}
+	b.monitor = rec.Has("monitor")
 	if err := b.saveNow(ctx, ""); err != nil {
 		return err
 	}
-	b.leftOut, b.missing = state.LeftOut, state.Missing(b.saved.state)
+	b.options = slices.Clone(state.Begin)
+	b.taken.leftOut, b.taken.missing = state.LeftOut, state.Missing(b.saved.state)
+	b.taken.kinds = []string{saved.PieceDir} // Bash may have been there from the start.
+	lost := append(refused, b.taken.missing...)
+	for _, p := range given {
+		name := p.Plural()
+		has := slices.ContainsFunc(lost, func(l saved.Piece) bool { return l.String() == p.String() })
+		if name != "" && !has && !slices.Contains(b.taken.kinds, name) {
+			b.taken.kinds = append(b.taken.kinds, name)
+		}
+	}
 	return nil
 }
 
-// notRestored says what of a state bash was not given.
-func (b *bash) notRestored() (lost []string) {
-	if b.lostDir != "" {
-		lost = append(lost, fmt.Sprintf("working directory %s, which is gone: now in %s", b.lostDir, b.pwd))
+// restoration is what became of a state that a bash was given.
+type restoration struct {
+	kinds   []string      // that bash has taken
+	lostDir string        // where it should be, but cannot
+	leftOut []string      // options that it was not given
+	missing []saved.Piece // that it could not be given
+}
+
+// restored names the kinds of what bash has taken.
+func (r *restoration) restored() []string {
+	return slices.DeleteFunc(slices.Clone(saved.Kinds), func(kind string) bool {
+		return !slices.Contains(r.kinds, kind) || r.lostDir != "" && kind == saved.PieceDir
+	})
+}
+
+// notRestored says what bash, which is in the directory dir, was not given.
+func (r *restoration) notRestored(dir string) (lost []string) {
+	if r.lostDir != "" {
+		lost = append(lost, fmt.Sprintf("working directory %s, which is gone: now in %s", r.lostDir, dir))
 	}
-	if len(b.leftOut) > 0 {
-		lost = append(lost, strings.Join(b.leftOut, " and ")+" (the new bash would end at the next failure, too)")
+	if len(r.leftOut) > 0 {
+		lost = append(lost, strings.Join(r.leftOut, " and ")+" (the new bash would end at the next failure, too)")
 	}
-	if len(b.missing) > 0 {
+	if len(r.missing) > 0 {
 		const most = 20
 		var names []string
-		for _, piece := range b.missing[:min(len(b.missing), most)] {
+		for _, piece := range r.missing[:min(len(r.missing), most)] {
 			names = append(names, piece.String())
 		}
 		text := "what bash could not take back: " + strings.Join(names, ", ")
-		if more := len(b.missing) - most; more > 0 {
+		if more := len(r.missing) - most; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
 		lost = append(lost, text)

@@ -61,10 +61,18 @@ var resultTable = []resultRow{
 	{name: "a signal killed the command", script: "sh -c 'kill -9 $$'", code: 137},
 	{name: "SIGTERM killed the command", script: "sh -c 'kill -TERM $$'", code: 143},
 
-	{name: "exit 7 ends bash", script: "echo out; exit 7", code: 7, stdout: "out\n", restarted: true},
-	{name: "exit 0 ends bash", script: "exit", restarted: true},
-	{name: "set -e ends bash", script: "set -e; echo a; false; echo b", code: 1, stdout: "a\n", restarted: true},
-	{name: "exec ends bash", script: "exec sh -c 'echo there; exit 9'", code: 9, stdout: "there\n", restarted: true},
+	{name: "exit 7 ends the script", script: "echo out; exit 7", code: 7, stdout: "out\n"},
+	{name: "exit ends the script", script: "exit"},
+	{name: "set -e ends the script", script: "set -e; echo a; false; echo b", code: 1, stdout: "a\n"},
+	{name: "exec ends the script", script: "exec sh -c 'echo there; exit 9'", code: 9, stdout: "there\n"},
+	{name: "an unset variable ends the script", script: "echo a; : ${x?}; echo b", code: 127, stdout: "a\n"},
+	{name: "the script kills its own shell", script: "echo part; kill -9 $BASHPID", code: 137, stdout: "part\n"},
+	{name: "the script kills its shell, a bash of its own", script: "echo part; kill -9 $$", code: 137, stdout: "part\n"},
+
+	{name: "exit 7 ends bash", script: inBash + "echo out; exit 7", code: 7, stdout: "out\n", restarted: true},
+	{name: "exit 0 ends bash", script: inBash + "exit", restarted: true},
+	{name: "set -e ends bash", script: inBash + "set -e; echo a; false; echo b", code: 1, stdout: "a\n", restarted: true},
+	{name: "exec ends bash", script: inBash + "exec sh -c 'echo there; exit 9'", code: 9, stdout: "there\n", restarted: true},
 
 	{name: "Timeout", script: "echo part; sleep 60", req: command.Request{Timeout: 300 * time.Millisecond},
 		code: 124, stdout: "part\n", is: []error{shell.ErrTimeout}, isNot: []error{shell.ErrIdle, context.DeadlineExceeded, shell.ErrInterrupted}, as: interrupted},
@@ -101,8 +109,8 @@ var resultTable = []resultRow{
 		when: func(sh *shell.PersistentShell, _ *interrupt.Source) { go sh.Close() },
 		code: 130, stdout: "part\n", is: []error{shell.ErrClosed}, isNot: []error{shell.ErrInterrupted}, as: interrupted},
 
-	{name: "bash killed", script: "echo part; kill -9 $$", code: -1, stdout: "part\n", as: as[*shell.DeadError], restarted: true},
-	{name: "bash crashed", script: "echo part; kill -SEGV $$", code: -1, stdout: "part\n", as: as[*shell.DeadError], restarted: true},
+	{name: "bash killed", script: "echo part; " + killBash, code: -1, stdout: "part\n", as: as[*shell.DeadError], restarted: true},
+	{name: "bash crashed", script: "echo part; bash -c 'kill -SEGV $PPID'", code: -1, stdout: "part\n", as: as[*shell.DeadError], restarted: true},
 
 	{name: "a Writer failed", script: "echo out; (exit 3)", code: 3, stdout: "out\n",
 		req: command.Request{Stdout: writerFunc(func([]byte) (int, error) { return 0, errWhy })}, is: []error{errWhy}},
@@ -236,7 +244,7 @@ func TestReceiptSaysPipelineAndSignal(t *testing.T) {
 
 func TestDeadErrorSaysWhatKilledBash(t *testing.T) {
 	sh := start(t, nil)
-	_, err := sh.Run(testenv.Context(t), "kill -9 $$")
+	_, err := sh.Run(testenv.Context(t), killBash)
 	dead, ok := errors.AsType[*shell.DeadError](err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, syscall.SIGKILL, dead.Signal)

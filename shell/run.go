@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/capture"
+	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/limits"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/script"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/transport"
@@ -21,27 +23,26 @@ import (
 func (b *bash) run(ctx context.Context, req command.Request) (command.Result, error) {
 	started := time.Now()
 	nothing := command.Result{ExitCode: command.CodeUnknown, Started: started}
-	if err := b.renewFiles(); err != nil {
+	if err := b.exchange.Renew(); err != nil {
 		return nothing, b.withoutFiles(ctx, err)
 	}
 	if req.HandOver {
 		b.save(ctx) // The session may have to go on with what there is now.
 	}
-	b.saveFirst(ctx, req.Script)
-	r, lines, err := b.render(req, started)
+	where := b.whereToRun(ctx, req)
+	r, err := b.render(req, where, started)
 	if err != nil {
 		return nothing, b.withoutFiles(ctx, err)
 	}
 	if ctx.Err() != nil { // It may have ended while a bash was started, say.
 		b.drop(r)
-		return nothing, interrupt.NewError(ctx, context.Cause(ctx), interrupt.Outcome{ShellSurvived: true})
+		return nothing, limits.NotBegun(ctx)
 	}
-	b.noteProcesses(started)
+	b.processes.note(started)
 	r.born = proc.Now()
 	b.conn.Forget()
-	b.files.Rewind()
 	done := b.shell.offered(r) // Before it runs: it may ask for it itself.
-	if err := b.send(lines); err != nil {
+	if err := r.Send(); err != nil {
 		done()
 		<-b.conn.Done() // It cannot read any more: it is about to be.
 		b.drop(r)
@@ -52,16 +53,10 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	if r.end.handed != nil {
 		return b.handOver(ctx, r)
 	}
-	if r.end.died && r.end.cause == nil && b.conn.Unread() >= len(lines) ||
-		r.end.reported && b.couldNotRead(ctx, r) {
-		b.drop(r)
-		return nothing, errNotRun
+	if err := b.notRun(ctx, r); err != nil {
+		return nothing, err
 	}
-	if r.end.reported && r.end.record.NoDir != "" && r.end.cause == nil {
-		b.drop(r)
-		return nothing, b.noDir(r)
-	}
-	if r.end.reported && r.end.record.Status == forkFailed && b.waitsAfterFork(r) {
+	if b.waitsAfterFork(r) {
 		b.giveUp("could not fork, after which it waits for its last job to end")
 	}
 	return b.collect(ctx, r)
@@ -85,7 +80,7 @@ func (b *bash) withoutFiles(ctx context.Context, err error) error {
 // retire ends a bash that is well, but cannot go on with its files. It may be able to
 // write its state in another one.
 func (b *bash) retire(ctx context.Context, why string) {
-	if b.saved.commands != b.commands && b.files.RenameState() == nil {
+	if b.saved.commands != b.commands && b.exchange.RenameState() == nil {
 		b.trySave(ctx, "") // Back is not needed: the state's directory is known here.
 	}
 	b.giveUp(why)
@@ -93,7 +88,7 @@ func (b *bash) retire(ctx context.Context, why string) {
 
 // giveUp ends a bash that is of no more use.
 func (b *bash) giveUp(failure string) {
-	b.failure = failure
+	b.obituary.failure = failure
 	_ = b.conn.Signal(syscall.SIGKILL) // Done is what is waited for.
 	<-b.conn.Done()
 }
@@ -102,14 +97,16 @@ func (b *bash) giveUp(failure string) {
 type running struct {
 	*ipc.Run
 	req     command.Request
+	place   place
 	call    ipc.Call
-	monitor *ipc.Monitor
+	monitor *capture.Monitor
 	started time.Time
 	clock   cpuClock
 	born    uint64 // when it was sent, as proc.Now has it
-	renewed int    // how often the files had been made anew by then
 	limits  limits.Limits
 	end     ending
+	forkEnd ipc.ForkEnd // if the fork saves its state
+	forkErr error
 
 	handOver chan struct{} // has a token when somebody wants the command handed over
 	stuck    bool          // a Writer of the caller's still reads the captures
@@ -127,21 +124,20 @@ type ending struct {
 	outcome  interrupt.Outcome
 }
 
-// render puts the command into files and returns the lines for bash's stdin.
-func (b *bash) render(req command.Request, started time.Time) (*running, string, error) {
+// render puts the command into files.
+func (b *bash) render(req command.Request, where place, started time.Time) (*running, error) {
 	if b.back != "" {
 		if err := b.checkDir(b.back); err != nil {
 			// The script must not run elsewhere. The next one may: Dir tells.
 			b.back = b.existing(b.back)
-			return nil, "", err
+			return nil, err
 		}
 	}
-	shape := b.shapeOf(req.Script)
 	call := ipc.Call{
-		ID: ipc.NewID(), Script: req.Script, Env: req.Env, Status: b.status, Back: b.back,
-		Inner: shape.inner, Group: shape.group, Apart: shape.apart, Names: b.nameBuiltins(req.Script),
-		Enable: b.disabled,
-		Stdin:  req.Stdin != nil, // The shell's: it runs no other request.
+		ID: environ.NewID(), Script: req.Script, Env: req.Env, Unset: req.Unset, Status: b.status, Back: b.back,
+		Inner: where.inner, Fork: where.fork, Aside: b.putsAside(&where), Names: b.nameBuiltins(&where),
+		Enable: b.disabled, Traps: where.traits.Traps && where.fork == nil,
+		Stdin: req.Stdin != nil, // The shell's: it runs no other request.
 	}
 	from := b.dir()
 	if req.Dir != "" {
@@ -150,49 +146,41 @@ func (b *bash) render(req command.Request, started time.Time) (*running, string,
 			call.Dir = filepath.Join(from, call.Dir)
 		}
 		if err := b.checkDir(call.Dir); err != nil {
-			return nil, "", err
+			return nil, err
 		}
-	}
-	if strings.Contains(b.flags, "e") {
-		call.Status = 0 // Under set -e nothing may fail, not even this.
-	}
-	if b.trapSet && strings.Contains(req.Script, "trap") {
-		// The script is about traps: it shall find none of ours.
-		call.Before = append(call.Before, ipc.NoExitTrap)
-		b.trapSet = false
 	}
 	if b.poisoned {
 		call.Before = append(call.Before, string(call.Names)+"eval '[[ x ]]' 2>/dev/null")
 	}
-	run, lines, err := b.files.Begin(call, req.MergeStderr)
+	run, err := b.exchange.Begin(call, req.MergeStderr)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	b.pwd, b.back, b.away = from, "", call.Dir
 	return &running{
-		Run: run, req: req, call: call,
+		Run: run, req: req, place: where, call: call,
 		limits: limits.Limits{
 			Started: started, Timeout: limits.Pick(req.Timeout, b.opts.Timeout), Idle: limits.Pick(req.IdleTimeout, b.opts.IdleTimeout),
 		},
-		started: started, renewed: b.renewals,
-		monitor: ipc.NewMonitor(run.Outputs, req.Stdout, req.Stderr),
-	}, lines, nil
+		started: started,
+		monitor: capture.NewMonitor(run.Outputs, req.Stdout, req.Stderr),
+	}, nil
 }
 
-// nameBuiltins notices that the script names a function "builtin" or
-// "command", and returns how to reach bash's own from now on.
-func (b *bash) nameBuiltins(script string) ipc.Names {
-	defines := func(name string) bool {
-		return strings.Contains(script, name+"()") || strings.Contains(script, name+" ()") ||
-			strings.Contains(script, "function "+name)
+// nameBuiltins returns how to reach bash's own builtins past functions that the script
+// names like them. What a script in a fork defines comes to bash later, if at all.
+func (b *bash) nameBuiltins(p *place) script.Names {
+	names := b.exchange.Names
+	if names == script.ViaBuiltin && p.traits.BuiltinFunction {
+		names = script.ViaCommand
 	}
-	if b.names == ipc.ViaBuiltin && defines("builtin") {
-		b.names = ipc.ViaCommand
+	if names == script.ViaCommand && p.traits.CommandFunction {
+		names = script.Plain
 	}
-	if b.names == ipc.ViaCommand && defines("command") {
-		b.names = ipc.Plain
+	if p.fork == nil {
+		b.exchange.Names = names
 	}
-	return b.names
+	return names
 }
 
 // firstTick is when to look after the output for the first time. Most commands
@@ -200,56 +188,40 @@ func (b *bash) nameBuiltins(script string) ipc.Names {
 const firstTick = 2 * time.Millisecond
 
 // wait waits for the first of: bash's report, bash's death, the end of ctx, a
-// limit. Whoever wakes it, it looks for the report before anything else.
-func (b *bash) wait(ctx context.Context, r *running) ending {
-	tick := time.NewTimer(r.limits.Next(firstTick, 0))
-	defer tick.Stop()
-	poll := b.newPoll(0) // The tick looks, too.
-	defer poll.stop()
-	mute := muteness{b: b}
-	for {
-		select {
-		case <-b.events():
-			if end, ok := r.reported(); ok {
-				return end
-			}
-			_ = b.renewFiles() // If that fails, the next event or the next command tries again.
-		case <-poll.c:
-			if end, ok := r.reported(); ok {
-				return end
-			}
-			poll.again()
-		case <-b.conn.Done():
-			if end, ok := r.reported(); ok {
-				return end
-			}
-			return ending{died: true}
-		case <-ctx.Done():
-			return b.stop(ctx, r, context.Cause(ctx))
-		case <-r.handOver:
-			if end, ok := r.reported(); ok {
-				return end
-			}
-			return ending{handed: ErrHandedOver}
-		case <-tick.C:
-			if end, ok := r.reported(); ok {
-				return end // Events are a promise of the kernel's. Believe the file.
-			}
-			_ = b.renewFiles() // As above.
+// limit.
+func (b *bash) wait(ctx context.Context, r *running) (end ending) {
+	mute, still := muteness{b: b}, stillness{b: b, r: r}
+	var cause error // why look has seen enough
+	why := r.Await(ctx, ipc.Wait{
+		Look: func() (time.Duration, bool) {
 			r.clock.begin(b)
 			again := r.monitor.Look()
-			if cause := r.limits.Exceeded(r.monitor.Quiet()); cause != nil {
-				if r.req.HandOver {
-					return ending{handed: cause}
-				}
-				return b.stop(ctx, r, cause)
+			switch cause = r.limits.Exceeded(r.monitor.Quiet()); {
+			case cause != nil:
+			case mute.noticed():
+				cause = errMute
+			case still.noticed():
+				cause = errStoodStill
 			}
-			if mute.noticed() {
-				return ending{died: true}
-			}
-			tick.Reset(r.limits.Next(again, r.monitor.Quiet()))
-		}
+			return r.limits.Next(again, r.monitor.Quiet()), cause != nil
+		},
+		First: r.limits.Next(firstTick, 0),
+		Asked: r.handOver,
+	})
+	switch {
+	case why == ipc.Reported:
+		end, _ = r.reported()
+		return end
+	case why == ipc.Ended, cause == errMute:
+		return ending{died: true}
+	case why == ipc.Asked:
+		return ending{handed: ErrHandedOver}
+	case why == ipc.GaveUp:
+		return b.stop(ctx, r, context.Cause(ctx))
+	case r.req.HandOver && cause != errStoodStill:
+		return ending{handed: cause}
 	}
+	return b.stop(ctx, r, cause)
 }
 
 func (r *running) reported() (ending, bool) {
@@ -263,7 +235,7 @@ func (b *bash) stop(ctx context.Context, r *running, cause error) ending {
 		return end
 	}
 	target := &target{b: b, r: r}
-	end := ending{cause: cause, outcome: b.opts.Ladder.Stop(target)}
+	end := ending{cause: cause, outcome: interrupt.Stop(r.ladder(b.opts), target)}
 	if rec, _, ok := r.Record(); ok {
 		end.record, end.reported = rec, true
 	}
@@ -279,6 +251,17 @@ const writerPatience = time.Second
 func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) {
 	end := r.end
 	res := command.Result{Started: r.started}
+	// What bash, or a fork, has written at its end may take the room that the captures had.
+	if b.dead() {
+		_, _ = b.exchange.SavedAtExit() // Bury looks at it.
+	}
+	if f := r.place.fork; f != nil && f.Save {
+		r.forkEnd, r.forkErr = r.ForkEnd()
+	}
+	res.Receipt.Leftover = b.leftover()
+	if end.cause == nil {
+		res.Receipt.Leftover = b.awaitSubstitutions(ctx, r, res.Receipt.Leftover)
+	}
 	diskErr := r.monitor.Full()
 	writeErr := r.monitor.Finish(ctx, end.cause != nil, writerPatience)
 
@@ -292,13 +275,15 @@ func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) 
 	}
 	res.Elapsed = time.Since(r.started)
 	res.Receipt.User, res.Receipt.System = r.clock.end(b)
-	res.Receipt.Leftover = b.leftover()
 
 	b.commands++
-	b.unsaved += r.req.Script + "\n"
 	if end.reported {
-		b.settle(r)
+		b.settle(ctx, r)
 	}
+	if r.place.fork != nil {
+		res.Receipt.NotKept = b.takeOver(r, len(res.Receipt.Leftover) > 0)
+	}
+	b.saved.since.add(&r.place)
 	err := b.verdict(ctx, r, &res)
 	if res.ExitCode != 0 {
 		res.Denied = transport.DeniedBy(b.conn, res.ExitCode, res.Stderr.Bytes(), res.Stdout.Bytes())
@@ -313,11 +298,11 @@ func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) 
 // reports from inside of its eval and could not has no exit code: what bash says
 // then is that it could not write.
 func (b *bash) lostStatus(r *running, res *command.Result, diskErr error) error {
-	if !r.call.Inner || !r.end.reported || r.end.pipeline != nil {
+	if !r.call.Inner || !r.end.reported || r.end.pipeline != nil || r.call.Fork != nil && r.end.record.Status != 1 {
 		return diskErr
 	}
-	if diskErr == nil && (b.renewals != r.renewed || b.files.Damage() != ipc.None) {
-		diskErr = &ipc.DiskError{Dir: b.files.Path(), Err: errStatusLost}
+	if diskErr == nil && r.Disturbed() {
+		diskErr = &ipc.DiskError{Dir: b.exchange.Path(), Err: errStatusLost}
 	}
 	if diskErr != nil {
 		res.ExitCode, res.Receipt.Signal, res.Receipt.Pipeline = command.CodeUnknown, 0, nil
@@ -328,18 +313,23 @@ func (b *bash) lostStatus(r *running, res *command.Result, diskErr error) error 
 var errStatusLost = fmt.Errorf("%w while the command ran, and the exit code of the command with it", ipc.ErrDeleted)
 
 // settle takes over what bash said about itself.
-func (b *bash) settle(r *running) {
+func (b *bash) settle(ctx context.Context, r *running) {
 	rec := r.end.record
-	b.status, b.flags = rec.Status, rec.Flags
-	// After a syntax error inside of [[ ]], bash (5.2) takes the next [[ for
-	// another one, however right it is.
-	b.disabled = strings.Contains(r.req.Script, "enable")
-	b.poisoned = rec.Status != 0 && strings.Contains(r.req.Script, "[[")
+	b.status = rec.Status
 	before := b.pwd
 	b.pwd = b.trueDir(rec.Dir)
 	if r.call.Dir != "" && b.sameDir(b.pwd, r.call.Dir) {
 		b.back = before // The request's directory was for this command alone.
 	}
+	if r.call.Fork != nil {
+		return // Bash itself is as it was otherwise.
+	}
+	// After a syntax error inside of [[ ]], bash (5.2) takes the next [[ for
+	// another one, however right it is.
+	b.disabled = r.place.traits.Enable
+	b.poisoned = rec.Status != 0 && r.place.traits.Test
+	b.monitor = rec.Has("monitor")
+	b.switchOff(ctx, rec)
 }
 
 // verdict says how the command ended. The order is the rule: a record that was
@@ -354,15 +344,15 @@ func (b *bash) verdict(ctx context.Context, r *running, res *command.Result) err
 	case end.reported:
 		res.ExitCode = end.record.Status
 		res.Receipt.Pipeline = end.pipeline
-		if !r.call.Inner {
+		if !r.call.Inner && !r.place.traits.Pipeline && !r.place.traits.Unreadable {
 			res.Receipt.Pipeline = []int{end.record.Status}
 		}
 	default:
 		exit := b.conn.Exit()
 		_, stderr := b.conn.Said()
-		if exit.Signal != 0 || b.failure != "" {
+		if exit.Signal != 0 || b.obituary.failure != "" {
 			res.ExitCode = command.CodeUnknown
-			return &DeadError{Argv: b.argv(), Code: exit.Code, Signal: exit.Signal, Said: said(stderr), Reason: b.failure}
+			return &DeadError{Argv: b.argv(), Code: exit.Code, Signal: exit.Signal, Said: said(stderr), Reason: b.obituary.failure}
 		}
 		// The script ended bash. Its exit trap ran at bash's top level, with
 		// bash's own streams, and belongs to this command.
@@ -370,7 +360,7 @@ func (b *bash) verdict(ctx context.Context, r *running, res *command.Result) err
 		if rec, ok := misplaced(&res.Stdout, r.call.ID); ok {
 			res.ExitCode = rec.Status
 		}
-		appendOutput(&res.Stdout, b.files.Printed(), r.req.Stdout)
+		appendOutput(&res.Stdout, b.exchange.Printed(), r.req.Stdout)
 		appendOutput(&res.Stderr, b.withoutTraces(stderr), r.req.Stderr)
 	}
 	if res.ExitCode > 128 && res.ExitCode < 128+65 {

@@ -2,27 +2,30 @@ package shell
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/proc"
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/saved"
+	"github.com/limpet-sh/limpet/internal/script"
 )
 
 // savedState is the last state that was saved, and what it costs.
 type savedState struct {
-	state    ipc.State
+	state    saved.State
 	have     bool
 	commands int // that had run when it was saved
 	when     time.Time
 	cost     time.Duration
 	opened   bool // descriptors were open that commands had opened
-	limited  bool // limits were not those of the start
+
+	err       error           // why the last save failed
+	since     since           // what commands did after it
+	functions *script.Library // of the state; nil: not read yet
 }
 
 // saver saves the state of a shell when it has been idle for a moment, so that
-// it costs no caller anything. Its timer and its goroutine end with close.
+// it costs no caller anything. It keeps bash awake where TMOUT would end it. Its timer and its goroutine end with close.
 type saver struct {
 	s     *PersistentShell
 	mu    sync.Mutex
@@ -37,7 +40,21 @@ type saver struct {
 const (
 	saveAtLatest = 250 * time.Millisecond
 	saveShare    = 20
+	costly       = 20 * time.Millisecond // what a save takes at least to be put off
 )
+
+// wakeEvery returns how often bash has to be given a line while it is idle: TMOUT would end it.
+// Scripts see TMOUT as they have set it. 0 is never.
+func (b *bash) wakeEvery() time.Duration { return b.saved.state.LogoutAfter / 3 }
+
+// wake gives bash a line of nothing.
+func (b *bash) wake(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+	if err := b.exchange.Ping(ctx); err != nil {
+		b.opts.Logger.Warn("limpet: bash does not answer while it is idle", "err", err)
+	}
+}
 
 // overdue reports that command followed command for too long.
 func (b *bash) overdue() bool {
@@ -50,10 +67,23 @@ func newSaver(s *PersistentShell) *saver { return &saver{s: s} }
 // soon has the state saved after the delay. The caller has the turn and is
 // about to give it away.
 func (v *saver) soon(b *bash) {
-	if b == nil || b.saved.have && b.saved.commands == b.commands {
+	if b == nil {
 		return
 	}
 	delay := v.s.opts.SaveDelay
+	switch {
+	case b.saved.have && b.saved.commands == b.commands:
+		if delay = b.wakeEvery(); delay == 0 {
+			return
+		}
+	case b.saved.cost > costly:
+		delay = max(delay, saveShare*b.saved.cost) // The next command would wait for it.
+	}
+	v.after(delay)
+}
+
+// after has save called after the delay.
+func (v *saver) after(delay time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
@@ -80,9 +110,13 @@ func (v *saver) save() {
 	default:
 		return // A command runs; it asks again when it ends.
 	}
-	if v.s.bash != nil && !v.s.bash.dead() {
-		v.s.bash.save(context.Background())
-		v.s.bash.look()
+	if b := v.s.bash; b != nil && !b.dead() {
+		b.save(context.Background())
+		b.look()
+		if every := b.wakeEvery(); every > 0 {
+			b.wake(context.Background())
+			v.after(every)
+		}
 	}
 	v.s.turn <- struct{}{}
 }
@@ -107,7 +141,7 @@ func (b *bash) save(ctx context.Context) {
 	if b.saved.have && b.saved.commands == b.commands {
 		return
 	}
-	if b.renewFiles() == nil {
+	if b.exchange.Renew() == nil {
 		b.trySave(ctx, b.back)
 	}
 }
@@ -120,16 +154,17 @@ func (b *bash) trySave(ctx context.Context, back string) {
 }
 
 // saveNow saves the state, of bash in the directory back if that is not empty.
-func (b *bash) saveNow(ctx context.Context, back string) error {
+func (b *bash) saveNow(ctx context.Context, back string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
 	began := time.Now()
-	id := ipc.NewID()
-	rec, err := b.exchange(ctx, id, b.files.SaveLines(b.names, id, back))
-	if err != nil {
-		return err
-	}
-	state, err := b.files.Saved(id, b.seal)
+	defer func() {
+		if b.saved.err = err; err != nil { // It counts for overdue as one that went well.
+			b.saved.when, b.saved.cost = time.Now(), time.Since(began)
+		}
+	}()
+	b.resume()
+	state, rec, err := b.exchange.Save(ctx, back)
 	if err != nil {
 		return err
 	}
@@ -137,43 +172,17 @@ func (b *bash) saveNow(ctx context.Context, back string) error {
 		b.pwd, b.back = b.back, ""
 	}
 	state.Dir = b.dir()
-	b.unsaved = ""
 	descriptors, err := proc.Descriptors(b.id.PID)
+	opened := descriptors > b.descriptors
+	if err != nil || b.descriptors == 0 { // There is no telling here, but by what has run.
+		opened = b.saved.opened || b.saved.since.opened
+	}
 	b.saved = savedState{
-		state: state, have: true, commands: b.commands, when: time.Now(), cost: time.Since(began),
-		opened: err != nil || descriptors > b.descriptors, limited: proc.Limits(b.id.PID) != b.limits,
+		state: state, have: true, commands: b.commands, when: time.Now(),
+		opened: opened,
 	}
-	b.setTrap(ctx)
+	if b.pristine && b.commands == 0 {
+		b.shell.pristine, b.pristine = state, false
+	}
 	return nil
-}
-
-// setTrap puts our exit trap back after a script that dealt with traps, unless
-// the user has one now.
-func (b *bash) setTrap(ctx context.Context) {
-	if b.saved.state.ExitTrap {
-		b.trapSet = false // It has replaced ours.
-		return
-	}
-	if b.trapSet {
-		return
-	}
-	id := ipc.NewID()
-	if _, err := b.exchange(ctx, id, b.files.ExitTrap(b.seal)+"; "+b.files.Report(b.names, id)+"\n"); err == nil {
-		b.trapSet = true
-	}
-}
-
-// mayEnd are words of scripts that may end bash in a way that no exit trap
-// sees, or that replace the trap.
-var mayEnd = []string{"kill", "exec", "exit", "trap", "ulimit"}
-
-// saveFirst saves the state before a script that may end bash, when the last
-// command was too short ago for it to have been saved, and once in a while
-// when there is no pause between commands. The word may also stand in a function
-// that one of the last scripts defined.
-func (b *bash) saveFirst(ctx context.Context, script string) {
-	// Under job control a bash that is interrupted runs no exit trap.
-	if b.overdue() || mentions(b.unsaved+script, mayEnd...) || strings.Contains(b.flags, "m") {
-		b.save(ctx)
-	}
 }

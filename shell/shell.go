@@ -7,10 +7,14 @@ import (
 	"sync"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/capture"
+	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/files"
 	"github.com/limpet-sh/limpet/internal/guard"
 	"github.com/limpet-sh/limpet/internal/limits"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rundir"
+	"github.com/limpet-sh/limpet/internal/saved"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/ipc"
 	"github.com/limpet-sh/limpet/oneshot"
@@ -28,23 +32,24 @@ import (
 // that says so, the other methods do nothing.
 type PersistentShell struct {
 	opts    Options
-	owner   *ipc.Owner // whose the files are; nil: this program's user
+	owner   *files.Owner // whose the files are; nil: this program's user
 	program *rundir.Program
-	keeper  ipc.Keeper
+	keeper  capture.Keeper
 	spool   spool
 
 	// turn holds a token while nobody uses bash; whoever took it owns the
 	// fields below it.
-	turn    chan struct{}
-	bash    *bash
-	entry   string           // LIMPET_SESSION=..., the mark of its processes
-	died    *death           // why bash is nil
-	unheard error            // what was lost with a bash that ended, of which the next command is told
-	untold  *command.Restart // a restart of which the next command is told
-	runner  *oneshot.Runner
-	orphans []proc.ID     // jobs of bashes that ended
-	handed  []*Running    // commands that went, with their bash and mark
-	guarded chan struct{} // closed when the guard knows of the mark
+	turn     chan struct{}
+	bash     *bash
+	entry    string           // LIMPET_SESSION=..., the mark of its processes
+	died     *death           // why bash is nil
+	unheard  error            // what was lost with a bash that ended, of which the next command is told
+	untold   *command.Restart // a restart of which the next command is told
+	runner   *oneshot.Runner
+	orphans  []proc.ID     // jobs of bashes that ended
+	pristine saved.State   // of a bash that has just started; the zero value if nobody has saved it
+	handed   []*Running    // commands that went, with their bash and mark
+	guarded  chan struct{} // closed when the guard knows of the mark
 
 	mu       sync.Mutex // after turn, never the other way round
 	dir      string
@@ -68,11 +73,11 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := ipc.NewID()
+	id := environ.NewID()
 	s := &PersistentShell{
 		opts:    o,
 		entry:   ipc.SessionVar + "=" + id,
-		owner:   (*ipc.Owner)(transport.UserOf(o.Transport)),
+		owner:   (*files.Owner)(transport.UserOf(o.Transport)),
 		turn:    make(chan struct{}, 1),
 		guarded: make(chan struct{}),
 		closing: make(chan struct{}),
@@ -95,7 +100,7 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 		return nil, err
 	}
 	s.dir = s.bash.dir()
-	if lost := s.bash.notRestored(); len(lost) > 0 { // Of a State.
+	if lost := s.bash.taken.notRestored(s.bash.pwd); len(lost) > 0 { // Of a State.
 		s.untold = &command.Restart{Reason: "the shell began with the state of another", Lost: lost}
 	}
 	s.turn <- struct{}{}
@@ -166,7 +171,7 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 		return command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir(), Restart: restart}, lost
 	}
 	if lost, goOn := s.bash.check(); lost != nil {
-		s.bash.told = true
+		s.bash.obituary.told = true
 		s.bash.save(ctx)
 		s.bash.giveUp("had to be given up (" + lost.Error() + ")")
 		if goOn {
@@ -248,7 +253,7 @@ func (s *PersistentShell) refusal(ctx context.Context) error {
 	default:
 	}
 	if err := s.opts.Interrupts.Refusal(); err != nil {
-		return interrupt.NewError(ctx, err, interrupt.Outcome{ShellSurvived: true})
+		return interrupt.NewRefusal(err)
 	}
 	return nil
 }

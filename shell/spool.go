@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/limpet-sh/limpet/command"
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/environ"
 )
 
 // spool keeps the files of the last long outputs. Whoever has the turn uses it.
@@ -26,7 +26,7 @@ func (b *bash) spoolOutput(r *running, res *command.Result) {
 		if out.Omitted() <= 0 {
 			continue
 		}
-		kept := filepath.Join(spool.dir, "spool-"+ipc.NewID())
+		kept := filepath.Join(spool.dir, "spool-"+environ.NewID())
 		if err := r.Move(fd, kept); err != nil {
 			b.opts.Logger.Warn("limpet: a long output was not kept", "err", err)
 			continue

@@ -35,9 +35,10 @@ func program(t *testing.T, text string) string {
 // oldBash answers the first line as a bash of macOS would.
 const oldBash = `#!/bin/sh
 read -r line
-id=${line##*'"$PWD" '}
-id=${id%% *}
-printf '%s 0 3.2.57(1)-release %s %s\n' "$id" "$PWD" "$id"
+last=${line##* }
+line=${line% *}
+first=${line##* }
+printf '<%s>' "$first" "$last" 0 '3.2.57(1)-release' "$PWD" "$first" "$last"
 cat >/dev/null
 `
 

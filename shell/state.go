@@ -7,7 +7,7 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/limits"
 	"github.com/limpet-sh/limpet/internal/proc"
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/saved"
 )
 
 // State is what a shell has at one moment: its directory, variables, functions, aliases,
@@ -16,7 +16,7 @@ import (
 // may be secrets, in memory alone.
 //
 // Not in it are processes, open descriptors and files.
-type State struct{ saved *ipc.State }
+type State struct{ saved *saved.State }
 
 // Dir is the directory of the shell.
 func (s State) Dir() string {
@@ -30,7 +30,7 @@ func (s State) Dir() string {
 func (s State) IsZero() bool { return s.saved == nil }
 
 // restore is what a bash is started with. A nil State is none.
-func (s *State) restore() *ipc.State {
+func (s *State) restore() *saved.State {
 	if s == nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (s *PersistentShell) Checkpoint(ctx context.Context) (State, error) {
 	var state State
 	err := s.ask(ctx, func(b *bash) error {
 		if !b.saved.have || b.saved.commands != b.commands {
-			if err := b.renewFiles(); err != nil {
+			if err := b.exchange.Renew(); err != nil {
 				return err
 			}
 			if err := b.saveNow(ctx, b.back); err != nil {
@@ -53,6 +53,7 @@ func (s *PersistentShell) Checkpoint(ctx context.Context) (State, error) {
 			}
 		}
 		saved := b.saved.state
+		saved.Begin = b.options
 		state = State{&saved}
 		return nil
 	})
@@ -79,7 +80,7 @@ func (s *PersistentShell) Restore(ctx context.Context, state State) (*command.Re
 		b.saved.have, b.saved.commands = true, b.commands // What it changed since is not wanted.
 		s.bury("")
 	}
-	s.died.state, s.died.have, s.died.reset, s.died.asked = *state.saved, true, false, true
+	s.died.state, s.died.have, s.died.reset, s.died.asked, s.died.gone = *state.saved, true, false, true, false
 	s.died.reason = "the shell was brought to another state"
 	restart, err := s.resurrect(ctx)
 	if err != nil {

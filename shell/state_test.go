@@ -42,7 +42,7 @@ var stateTable = []stateRow{
 	{"a function named declare", "declare() { :; }; f() { :; }; export -f f", "type -t f; bash -c 'type -t f'", "function\nfunction"},
 	{"functions named alias and trap", `shopt -s expand_aliases; alias hi='echo hello'; trap 'echo usr' USR1; alias() { :; }; trap() { :; }`, "hi; kill -USR1 $$; :", "hello\nusr"},
 	{"a readonly mark", "readonly LIMPET_SESSION; x=1", "echo $x", "1"},
-	{"a function named set", "set() { :; }; shopt -s -o pipefail", "[[ -o pipefail ]] && echo on", "on"},
+	{"a function named set", "set() { :; }; shopt -s -o noglob", "[[ -o noglob ]] && echo on", "on"},
 	{"alias", "shopt -s expand_aliases; alias hi='echo hello'", "hi", "hello"},
 	{"alias that is off", "alias hi='echo hello'", "alias hi; hi 2>/dev/null; echo $?", "alias hi='echo hello'\n127"},
 	{"trap", "trap 'echo usr' USR1", "kill -USR1 $$; :", "usr"},
@@ -50,7 +50,7 @@ var stateTable = []stateRow{
 	{"trap of several lines", "trap $'echo a\\necho b' USR1", "kill -USR1 $$; :", "a\nb"},
 	{"umask", "umask 027", "umask", "0027"},
 	{"shopt", "shopt -s nullglob extglob; shopt -u sourcepath", "shopt -q nullglob && shopt -q extglob && ! shopt -q sourcepath && echo ok", "ok"},
-	{"set -o", "set -o pipefail; set -f; set -k", "echo $- | grep -o '[fk]' | sort | tr -d '\\n'; [[ -o pipefail ]] && echo p", "fkp"},
+	{"set -o", "set -o errtrace; set -f; set -k", "echo $- | grep -o '[fk]' | sort | tr -d '\\n'; [[ -o errtrace ]] && echo E", "fkE"},
 	{"noclobber", "set -C", "echo >f1; echo >f1; [[ -o noclobber ]] && echo C", "C"},
 	{"extglob function", "shopt -s extglob\ne() { case $1 in +(a|b)) echo m;; esac; }", "e abab", "m"},
 	{"IFS", "IFS=:", "x=a:b; set -- $x; echo $#", "2"},
@@ -75,9 +75,10 @@ func TestEverythingIsRestoredAfterAnExit(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			sh := start(t, nil)
-			exit := "exit 7"
-			if strings.Contains(row.set, "trap") {
-				// Traps that the same script set are among what is lost.
+			exit := inBash + "exit 7"
+			if strings.Contains(row.set, "trap") || strings.Contains(row.set, "declare()") {
+				// Traps that the same script set are among what is lost. A function of such a name
+				// cannot be read, and would have the script run in a fork.
 				run(t, sh, row.set)
 			} else {
 				exit = row.set + "\n" + exit
@@ -91,6 +92,23 @@ func TestEverythingIsRestoredAfterAnExit(t *testing.T) {
 	}
 }
 
+// What a script has changed that ran in a fork comes back, and nothing else.
+func TestEverythingComesBackFromAScriptThatExits(t *testing.T) {
+	for _, row := range stateTable {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			pid := bashPID(t, sh)
+			res := run(t, sh, row.set+"\n\\exit 7")
+			assert.Equal(t, 7, res.ExitCode)
+			assert.Nil(t, res.Restart)
+			assert.Empty(t, res.Receipt.NotKept)
+			assert.Equal(t, row.want, says(t, sh, row.ask))
+			assert.Equal(t, pid, bashPID(t, sh))
+		})
+	}
+}
+
 func TestEverythingThatWasSavedIsRestoredAfterAKillWhileIdle(t *testing.T) {
 	for _, row := range stateTable {
 		t.Run(row.name, func(t *testing.T) {
@@ -98,7 +116,7 @@ func TestEverythingThatWasSavedIsRestoredAfterAKillWhileIdle(t *testing.T) {
 			sh := start(t, nil)
 			pid := bashPID(t, sh)
 			run(t, sh, row.set)
-			run(t, sh, ": exit") // The word makes it save what was set before.
+			checkpoint(t, sh)
 			killAndWait(t, pid)
 			res, err := sh.Run(testenv.Context(t), "true")
 			require.NotNil(t, res.Restart)
@@ -126,7 +144,8 @@ func killAndWait(t *testing.T, pid int) {
 func TestADeadShellSaysWhatWasLost(t *testing.T) {
 	sh := start(t, nil)
 	run(t, sh, "sleep 1000 & disown; until [[ /proc/$!/exe -ef $(type -P sleep) ]]; do :; done; exec 9</dev/null")
-	res, err := sh.Run(testenv.Context(t), "y=unsaved; kill -9 $$")
+	checkpoint(t, sh)
+	res, err := sh.Run(testenv.Context(t), "y=unsaved; "+killBash)
 	require.Error(t, err)
 	require.NotNil(t, res.Restart)
 	assert.Contains(t, res.Restart.Reason, "the command ended bash by signal 9")
@@ -142,7 +161,7 @@ func TestADeadShellSaysWhatWasLost(t *testing.T) {
 func TestTheHookAndTheLogAreToldOfARestart(t *testing.T) {
 	var told []string
 	sh := start(t, &shell.Options{Hooks: shell.Hooks{Restarted: func(r *command.Restart) { told = append(told, r.Reason) }}})
-	run(t, sh, "exit 5")
+	run(t, sh, inBash+"exit 5")
 	assert.Equal(t, []string{"the command ended bash with status 5"}, told)
 }
 
@@ -152,7 +171,7 @@ func TestADeletedDirectoryDoesNotBrickTheShell(t *testing.T) {
 	run(t, sh, "mkdir -p a/b; cd a/b; x=1")
 	require.NoError(t, os.RemoveAll(filepath.Join(top, "a")))
 	assert.Equal(t, "1", says(t, sh, "echo $x"))
-	res := run(t, sh, "exit 3")
+	res := run(t, sh, inBash+"exit 3")
 	require.NotNil(t, res.Restart)
 	assert.Equal(t, top, sh.Dir())
 	assert.Contains(t, strings.Join(res.Restart.Lost, "; "), filepath.Join(top, "a/b"))
@@ -191,15 +210,22 @@ func TestADirectoryThatWasDeletedKeepsItsName(t *testing.T) {
 
 func TestTheUsersExitTrapRunsAndItsOutputBelongsToTheCommand(t *testing.T) {
 	sh := start(t, nil)
-	run(t, sh, "trap 'echo bye; echo err >&2' EXIT; v=1")
-	assert.Equal(t, "trap -- 'echo bye; echo err >&2' EXIT", says(t, sh, "trap -p EXIT"))
-	res := run(t, sh, "echo out; exit 4")
+	res := run(t, sh, "trap 'echo bye; echo err >&2' EXIT; v=1")
+	assert.Equal(t, "bye\n", res.Stdout.String())
+	assert.Equal(t, "err\n", res.Stderr.String())
+	assert.Nil(t, res.Restart)
+	assert.Equal(t, "1", says(t, sh, "trap -p EXIT; echo $v"), "it ends with its script")
+
+	// A script that deals with jobs sets it for bash itself.
+	run(t, sh, inBash+"trap 'echo bye; echo err >&2' EXIT")
+	assert.Equal(t, "trap -- 'echo bye; echo err >&2' EXIT", says(t, sh, inBash+"trap -p EXIT"))
+	res = run(t, sh, inBash+"echo out; exit 4")
 	assert.Equal(t, 4, res.ExitCode)
 	assert.Equal(t, "out\nbye\n", res.Stdout.String())
 	assert.Contains(t, res.Stderr.String(), "err")
 	require.NotNil(t, res.Restart)
 	assert.Equal(t, "1", says(t, sh, "echo $v"))
-	assert.Equal(t, "trap -- 'echo bye; echo err >&2' EXIT", says(t, sh, "trap -p EXIT"), "it is restored")
+	assert.Equal(t, "trap -- 'echo bye; echo err >&2' EXIT", says(t, sh, inBash+"trap -p EXIT"), "it is restored")
 }
 
 func TestNoTrapOfOursIsToBeSeen(t *testing.T) {
@@ -243,7 +269,7 @@ func TestAShellThatCannotBeReplacedSaysSoAndTriesAgain(t *testing.T) {
 	sh := start(t, &shell.Options{Bash: link})
 	run(t, sh, "x=1")
 	require.NoError(t, os.Rename(link, link+".away"))
-	res := run(t, sh, "exit 6")
+	res := run(t, sh, inBash+"exit 6")
 	assert.Equal(t, 6, res.ExitCode)
 	require.NotNil(t, res.Restart)
 	require.Error(t, res.Restart.Err)

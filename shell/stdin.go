@@ -17,6 +17,9 @@ import (
 // it without taking bash's own commands for input.
 func (s *PersistentShell) doStdin(ctx context.Context, req command.Request) (command.Result, error) {
 	env, err := s.bash.environ(ctx)
+	if ctx.Err() != nil {
+		return command.Result{ExitCode: command.CodeUnknown}, limits.NotBegun(ctx)
+	}
 	if err != nil {
 		return command.Result{ExitCode: command.CodeUnknown}, err
 	}
@@ -40,9 +43,7 @@ func (s *PersistentShell) doStdin(ctx context.Context, req command.Request) (com
 // way that needs no quoting; a fresh bash costs ten times as much anyway.
 func (b *bash) environ(ctx context.Context) ([]string, error) {
 	const longest = 16 << 20 // Linux allows no environment that large.
-	flags := b.flags
-	res, err := b.runInternal(ctx, "("+string(b.names)+"exec /usr/bin/env -0)", longest)
-	b.flags = flags
+	res, err := b.runInternal(ctx, "("+string(b.exchange.Names)+"exec /usr/bin/env -0)", longest)
 	if err != nil {
 		return nil, fmt.Errorf("shell: reading the shell's environment: %w", err)
 	}

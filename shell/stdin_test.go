@@ -36,7 +36,7 @@ func TestCommandsReadTheStdinOfTheShellAndLeaveTheRest(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "of the request", res.Stdout.String())
 	assert.Equal(t, "two", says(t, sh, "head -n 1 >/dev/null </dev/null; read -r x; echo $x"))
-	assert.Equal(t, "three", says(t, sh, "read -r x; echo $x; exit 3"))
+	assert.Equal(t, "three", says(t, sh, inBash+"read -r x; echo $x; exit 3"))
 	assert.Equal(t, "four", says(t, sh, "cat | cat"), "a new bash goes on with it")
 	assert.Empty(t, says(t, sh, "cat"))
 }

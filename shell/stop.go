@@ -1,12 +1,15 @@
 package shell
 
 import (
+	"context"
+	"errors"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/interrupt"
+	"github.com/limpet-sh/limpet/ipc"
 )
 
 // target is the command that runs, for the ladder.
@@ -18,7 +21,22 @@ type target struct {
 	known  map[proc.ID]bool // that were members
 }
 
-func (t *target) Shell() proc.ID { return t.b.id }
+// Shell is bash, which has to survive. A fork is one of the processes to be stopped, and
+// bash does nothing but wait for it.
+func (t *target) Shell() proc.ID {
+	if t.r.place.fork != nil {
+		return proc.ID{}
+	}
+	return t.b.id
+}
+
+// ladder is how the command is stopped.
+func (r *running) ladder(opts *Options) interrupt.Ladder {
+	if len(r.req.Ladder) > 0 {
+		return r.req.Ladder
+	}
+	return opts.Ladder
+}
 
 // Members are the processes of the session, but for those of earlier commands
 // and what they started since. A start time is cut to 10 ms, and so is born: what
@@ -64,60 +82,94 @@ func (t *target) Started(st proc.Stat) bool {
 }
 
 // Traps errs on the side of yes: from outside, a trap cannot be told from bash's
-// own handler, and nobody knows what a sourced file does, or an eval, or a command
-// whose name is in a variable.
+// own handler.
 func (t *target) Traps() bool {
-	// The saved state knows of what ran before it was saved.
-	state, since := t.b.saved.state, t.b.unsaved+t.r.req.Script
-	if state.IntTrap || strings.Contains(since, "trap") {
-		return true
-	}
-	calls, ok := commandNames(since)
-	if !ok {
-		return true
-	}
-	trapping := append(state.Trapping(), "trap", ".", "source", "eval")
-	if strings.Contains(since, "-C") {
-		trapping = append(trapping, "mapfile", "readarray") // They can run a command.
-	}
-	return slices.ContainsFunc(calls, func(name string) bool { return slices.Contains(trapping, name) })
+	return t.b.saved.state.IntTrap || t.b.saved.since.traps || t.r.place.traits.Traps || t.r.place.traits.Unknown
+}
+
+// Fork reports whether a member is the fork that runs the script: bash has no other child
+// of this command then.
+func (t *target) Fork(st proc.Stat) bool {
+	return t.r.place.fork != nil && st.PPID == t.b.id.PID
+}
+
+// EndsWithChild goes by the functions that bash had when its state was saved. What the last
+// commands have defined since is not known.
+func (t *target) EndsWithChild() bool {
+	return !t.b.saved.since.names && t.r.place.script.EndsWithChild(t.b.library())
 }
 
 func (t *target) SignalShell(sig syscall.Signal) {
+	if t.r.place.fork != nil && sig != syscall.SIGKILL {
+		return
+	}
 	_ = t.b.conn.Signal(sig) // It may be dead; Back says so.
 	switch sig {
 	case syscall.SIGINT:
 		t.nudged = false
 	case syscall.SIGVTALRM, syscall.SIGKILL:
-		t.b.evicted = true
+		t.b.obituary.evicted = true
 	}
 }
 
 // Back waits for bash's report. A SIGINT may have thrown away even the line
 // that reports it, so a new one is sent after each.
 func (t *target) Back(wait time.Duration) (back, dead bool) {
-	if !t.nudged {
+	if !t.nudged && t.r.place.fork == nil {
 		t.nudged = true
-		_ = t.b.send(t.r.ClosingLine()) // It fails if bash has ended, which is seen below.
+		_ = t.r.Nudge() // It fails if bash has ended, which is seen below.
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	poll := t.b.newPoll(doubt)
-	defer poll.stop()
-	for {
-		if _, ok := t.r.reported(); ok {
-			return true, t.b.dead()
-		}
-		select {
-		case <-t.b.events():
-			_ = t.b.renewFiles() // If that fails, bash cannot report and is killed.
-		case <-poll.c:
-			poll.again()
-		case <-t.b.conn.Done():
-			return false, true
-		case <-timer.C:
-			return false, false
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	why := t.r.Await(ctx, ipc.Wait{})
+	return why == ipc.Reported, why == ipc.Ended || why == ipc.Reported && t.b.dead()
+}
+
+// errStoodStill is why a command is stopped that nobody would ever continue.
+var errStoodStill = errors.New("it stopped its own shell (SIGSTOP)")
+
+// stillness notices a bash that was stopped, or a fork of it, as by kill -STOP $$, and that
+// nobody is there to continue: each process of the command stands still. Under bash -c that
+// hangs for ever, until a person at another terminal helps.
+type stillness struct {
+	b     *bash
+	r     *running
+	since time.Time
+}
+
+// stillAfter is how long bash must be seen to stand still: somebody may only have
+// wanted a look at it.
+const stillAfter = time.Second
+
+func (s *stillness) noticed() bool {
+	bash := proc.State(s.b.id) == 'T'
+	if !bash && !s.forkStands() {
+		s.since = time.Time{}
+		return false
+	}
+	if bash && s.b.conn.Unread() > 0 {
+		s.b.resume() // It stood still before it had read the command.
+		return false
+	}
+	if s.since.IsZero() {
+		s.since = time.Now()
+	}
+	if time.Since(s.since) < stillAfter {
+		return false
+	}
+	return !slices.ContainsFunc((&target{b: s.b, r: s.r}).Members(), func(m proc.Stat) bool { return m.State != 'T' })
+}
+
+// forkStands reports whether the fork of bash that runs the script was stopped.
+func (s *stillness) forkStands() bool {
+	return s.r.place.fork != nil &&
+		slices.ContainsFunc(proc.Children(s.b.id.PID), func(kid proc.Stat) bool { return kid.State == 'T' && kid.Start >= s.r.born })
+}
+
+// resume lets a bash go on that was stopped while it was idle: it is asked for something.
+func (b *bash) resume() {
+	if proc.State(b.id) == 'T' {
+		_ = b.conn.Signal(syscall.SIGCONT) // It may be dead, which is seen soon.
 	}
 }
 
@@ -129,6 +181,9 @@ type muteness struct {
 	since time.Time
 	next  time.Time
 }
+
+// errMute is why a wait ends that muteness has ended.
+var errMute = errors.New("bash went back to its prompt")
 
 // muteAfter is how long bash must be seen waiting for input. A record that it
 // wrote would be there long since.

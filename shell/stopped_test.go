@@ -90,6 +90,11 @@ var goesOn = []struct {
 	{here: true, script: `tr\ap : INT; echo >ready; sleep 50; : >X`},
 	{here: true, script: `mapfile -t -c1 -C 'eval $(<lib) #' a <lib; echo >ready; sleep 50; : >X`},
 
+	{here: true, script: `trap : INT; echo >ready; sleep 50; : >X`},
+	{here: true, script: `trap : INT; echo >ready; sleep 50 | cat; : >X`},
+	{here: true, script: `trap : INT; echo >ready; for ((i = 0; i < 2000000; i++)); do :; done; : >X`},
+	{here: true, clean: true, script: `trap ": >CLEAN" EXIT; trap : INT; echo >ready; sleep 50; : >X`},
+
 	// A shell that ignores SIGINT, above a child that does not.
 	{script: `(trap "" INT; echo >ready; env --default-signal=INT sleep 50; touch X); :`},
 	{script: `sh -c 'trap "" INT; echo >ready; env --default-signal=INT sleep 50; touch X'; :`},
@@ -130,6 +135,27 @@ func TestNoShellGoesOnAfterAStop(t *testing.T) {
 				return
 			}
 			check(oneshot.New(&oneshot.Options{Dir: dir, RuntimeDir: t.TempDir()}))
+		})
+	}
+}
+
+// Bash takes a program that deals with SIGINT, and exits, for one that is done. Where nothing
+// comes behind it, that is no harm.
+func TestAStoppedProgramCostsTheSessionNoJobs(t *testing.T) {
+	for _, script := range []string{
+		`bash stub`, `cd . && bash stub`, `bash stub | cat`, `timeout 60 bash stub`,
+		`bash -c 'trap : INT; echo >ready; sleep 50; exit 0'`,
+		`bash -c 'trap "exit 3" INT; echo >ready; sleep 50; exit 0'`,
+		`sh -c 'trap : INT; echo >ready; sleep 50; :'`,
+		`python3 -c 'import subprocess, signal; signal.signal(signal.SIGINT, signal.SIG_IGN); open("ready", "w").close(); subprocess.run(["sleep", "50"], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))'`,
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			dir := workDir(t)
+			sh := start(t, &shell.Options{Dir: dir})
+			run(t, sh, "sleep 1000 & job=$!")
+			stopped(t, sh, dir, script)
+			assert.Equal(t, "it runs\n", run(t, sh, `[[ $(jobs -p) == "$job" ]] && echo it runs`).Stdout.String())
 		})
 	}
 }

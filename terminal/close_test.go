@@ -110,9 +110,11 @@ func TestWhatAProgramHasLeftGoesWithTheRegistry(t *testing.T) {
 	assert.Empty(t, testenv.Marked(r.Mark()))
 }
 
-func TestNothingIsLeftOfAThousandAndFiveHundredTerminals(t *testing.T) {
+func TestNothingIsLeftOfManyTerminals(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
-	const total, together = 1500, 8
+	const together = 8
+	total := testenv.Repeats(60, 300, 1500)
 	dir := filepath.Join(t.TempDir(), "terminals")
 	r, err := terminal.Open(dir, &terminal.Options{KeepEnded: 20, Grace: 1})
 	require.NoError(t, err)

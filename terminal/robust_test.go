@@ -180,6 +180,7 @@ func TestALineThatIsTypedInPartsIsNotCutEither(t *testing.T) {
 }
 
 func TestOutputOfWhatHasEndedIsBoundedInMemory(t *testing.T) {
+	testenv.Slow(t)
 	const each = 8 << 20
 	r := open(t, &terminal.Options{Grace: time.Hour, BufferLimit: each})
 	var first *terminal.Terminal
@@ -215,19 +216,22 @@ func TestAResizeDoesNotWaitForAWrite(t *testing.T) {
 }
 
 func TestWritersAreNotWaitedForLongerThanAWrite(t *testing.T) {
-	r := open(t, &terminal.Options{WritePatience: 300 * time.Millisecond})
+	const patience = 300 * time.Millisecond
+	r := open(t, &terminal.Options{WritePatience: patience})
 	term := startSpec(t, r, terminal.Spec{Line: "stty raw -echo; echo ready; sleep 1000"})
 	see(t, term, "ready")
 	began := time.Now()
 	var all sync.WaitGroup
-	for range 20 {
+	// So many that one after the other they would take as long as a test waits at all.
+	const writers = int(testenv.Patience / patience)
+	for range writers {
 		all.Go(func() {
-			_, err := term.Write(make([]byte, 1<<20))
+			_, err := term.Write(make([]byte, 64<<10))
 			assert.ErrorIs(t, err, terminal.ErrNotRead)
 		})
 	}
 	all.Wait()
-	assert.Less(t, time.Since(began), 20*300*time.Millisecond, "one after the other")
+	assert.Less(t, time.Since(began), testenv.Patience, "one after the other")
 	require.NoError(t, term.Close())
 }
 

@@ -45,7 +45,7 @@ type DirError struct {
 }
 
 func (e *DirError) Error() string {
-	return fmt.Sprintf("cannot start in directory %q: %v", e.Dir, e.Err)
+	return fmt.Sprintf("cannot start in directory %q: %v; make it, or choose another one", e.Dir, e.Err)
 }
 func (e *DirError) Unwrap() error { return e.Err }
 

@@ -124,7 +124,7 @@ func (f *shellFlags) environ(cmd *cobra.Command) ([]string, error) {
 	}
 	if e, ok := errors.AsType[*command.EnvError](command.ValidateEnv(f.env)); ok {
 		// The value stays out: it may be a secret.
-		return nil, usagef(cmd, "--env %q: the name %s", e.Entry+"=...", e.Reason)
+		return nil, usagef(cmd, "--env %q: the name %w", e.Name+"=...", e.Err)
 	}
 	if f.cleanEnv {
 		return append(f.kept(), f.env...), nil

@@ -31,6 +31,7 @@ type receiptJSON struct {
 	UserMS   float64       `json:"user_ms"`
 	SystemMS float64       `json:"system_ms"`
 	Leftover []processJSON `json:"leftover"`
+	NotKept  []string      `json:"not_kept"` // what the script has changed and the shell does not have
 }
 
 type processJSON struct {
@@ -45,17 +46,22 @@ type restartJSON struct {
 	Error    string   `json:"error,omitempty"` // why there is no new bash
 }
 
-// printJSON writes a result as one line.
-func printJSON(w io.Writer, script string, res command.Result, err error) error {
+// printJSON writes a result as one line. If collapse is set, lines that were redrawn by
+// carriage returns are as a terminal leaves them.
+func printJSON(w io.Writer, script string, res command.Result, err error, collapse bool) error {
+	text := command.Output.String
+	if collapse {
+		text = func(o command.Output) string { return string(command.Collapse(o.Bytes())) }
+	}
 	line := resultJSON{
 		Script: script, ExitCode: res.ExitCode,
-		Stdout: res.Stdout.String(), Stderr: res.Stderr.String(),
+		Stdout: text(res.Stdout), Stderr: text(res.Stderr),
 		StdoutOmitted: res.Stdout.Omitted(), StderrOmitted: res.Stderr.Omitted(),
 		Dir: res.Dir, Denied: flagNames.Replace(res.Denied), ElapsedMS: milliseconds(res.Elapsed),
 		Receipt: receiptJSON{
 			Pipeline: res.Receipt.Pipeline, Signal: int(res.Receipt.Signal),
 			UserMS: milliseconds(res.Receipt.User), SystemMS: milliseconds(res.Receipt.System),
-			Leftover: []processJSON{},
+			Leftover: []processJSON{}, NotKept: notNull(res.Receipt.NotKept),
 		},
 	}
 	for _, p := range res.Receipt.Leftover {
@@ -68,8 +74,8 @@ func printJSON(w io.Writer, script string, res command.Result, err error) error 
 		}
 	}
 	if err != nil {
-		text := explain(err)
-		line.Error = &text
+		why := explain(err)
+		line.Error = &why
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false) // Scripts are full of <, > and &.

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScript(t *testing.T) {
+	testenv.Slow(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "..", "testdata", "script"),
 		RequireExplicitExec: true,

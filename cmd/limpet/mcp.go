@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/mcpserver"
 	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/session"
@@ -143,6 +145,16 @@ func (f *mcpFlags) run(cmd *cobra.Command) error {
 // serve has the sessions from their start to their end.
 func serve(ctx context.Context, door doorway, opts mcpOptions, console *console) error {
 	opts.sessions.Logger, opts.server.Logger = console.logger(), console.logger()
+	// A signal stops all that runs and waits at once. That comes before the doorway hears of
+	// it, so that the answers say why.
+	interrupts := interrupt.New()
+	opts.sessions.Shell.Interrupts = interrupts
+	open, shut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer shut(nil)
+	defer context.AfterFunc(ctx, func() {
+		interrupts.Stop(fmt.Errorf("limpet mcp ends: %w", context.Cause(ctx)))
+		shut(context.Cause(ctx))
+	})()
 	sessions, err := session.New(&opts.sessions)
 	if err != nil {
 		return errors.Join(err, door.close())
@@ -157,7 +169,7 @@ func serve(ctx context.Context, door doorway, opts mcpOptions, console *console)
 	if err != nil {
 		return errors.Join(err, sessions.Close(), door.close())
 	}
-	err = door.serve(ctx, server, console)
+	err = door.serve(open, server, console)
 	closed := make(chan error, 1)
 	go func() { closed <- server.Close() }() // A client that does not read may hold it up.
 	return errors.Join(err, sessions.Close(), <-closed)
@@ -205,6 +217,7 @@ func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
 				Bash: f.shell.bash, Dir: dir, Env: env, Login: f.shell.login, InitFiles: f.shell.initFiles,
 				RuntimeDir: f.shell.runtimeDir, StartTimeout: f.shell.startTimeout,
 				OutputLimit: mcpOutputLimit, SpoolLimit: mcpSpoolLimit,
+				Aliases: true, // What an agent defines by alias it means to use.
 			},
 			Policy: policy, StateDir: f.state, MaxSessions: f.maxSessions, IdleTimeout: idle,
 		},

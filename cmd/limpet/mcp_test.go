@@ -208,6 +208,7 @@ func (p *mcpPlace) busy(c *mcp.ClientSession) {
 }
 
 func TestMCPLeavesNothingBehind(t *testing.T) {
+	testenv.Slow(t)
 	signals := func(list ...syscall.Signal) func(*mcpClient) {
 		return func(c *mcpClient) {
 			for _, sig := range list {
@@ -242,6 +243,29 @@ func TestMCPLeavesNothingBehind(t *testing.T) {
 			p.gone(row.name)
 		})
 	}
+}
+
+// What runs when limpet gets a signal is answered with that.
+func TestMCPSaysWhyItStoppedACommand(t *testing.T) {
+	p := newMCPPlace(t)
+	c := p.stdio()
+	answer := make(chan *mcp.CallToolResult, 1)
+	go func() {
+		res, err := c.CallTool(testenv.Context(t), &mcp.CallToolParams{Name: "run_command", Arguments: map[string]any{
+			"command": "echo >" + p.dir + "/begun; sleep 60",
+		}})
+		assert.NoError(t, err)
+		answer <- res
+	}()
+	testenv.AwaitFile(t, filepath.Join(p.dir, "begun"))
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
+	res := <-answer
+	require.NotNil(t, res)
+	b, err := json.Marshal(res.StructuredContent)
+	require.NoError(t, err)
+	assert.Contains(t, string(b), `"stopped_by":"interrupted"`)
+	assert.Contains(t, string(b), "limpet mcp ends: got SIGTERM")
+	c.exits(128 + 15)
 }
 
 // It ends in good order also if that is said to nobody.

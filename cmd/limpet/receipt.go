@@ -37,5 +37,13 @@ func receiptLine(res command.Result, err error) string {
 		}
 		parts = append(parts, "left running: "+strings.Join(left, ", "))
 	}
+	if len(receipt.NotKept) > 0 {
+		parts = append(parts, notKept(receipt))
+	}
 	return strings.Join(parts, ", ")
+}
+
+// notKept says in one line what the script has changed and the shell does not have.
+func notKept(receipt command.Receipt) string {
+	return "not kept: " + strings.Join(receipt.NotKept, "; ")
 }

@@ -28,8 +28,10 @@ statement that is not complete goes on in the next line.
 Ctrl-C stops the command that runs, or drops the line that is being typed.
 Ctrl-\ and Ctrl-Z do nothing: a command cannot be suspended, but one with & at
 its end runs in the background. Ctrl-D or exit leaves, with the exit code that a
-shell would have. A bash that ends in another way, by set -e or a signal, is
-replaced by one with its state.
+shell would have. A statement that ends in another way, as by set -e, leaves the
+shell as it is, and a bash that was killed is replaced by one with its state. Set -e
+and the like stay for the next statement, and aliases are expanded, as in an
+interactive bash.
 
 Where standard input is no terminal there are no prompts, as in bash. Commands
 read nothing from it, nor from the terminal: they have no standard input.`,
@@ -47,6 +49,7 @@ read nothing from it, nor from the terminal: they have no standard input.`,
 			if err != nil {
 				return err
 			}
+			opts.Aliases, opts.KeepOptions = true, true // As in a bash that somebody types into.
 			return runREPL(opts, flags.mergeStderr)
 		},
 	}
@@ -211,13 +214,17 @@ func (r *repl) run(statement string) (leave bool, _ error) {
 	if sig != nil {
 		return true, exit(codeOf(sig))
 	}
-	if res.Restart == nil {
-		return false, nil
-	}
-	if err == nil && wantsExit(statement) {
+	// A statement that ended the shell that it ran in has no pipeline.
+	ended := res.Restart != nil || res.Receipt.Pipeline == nil
+	if err == nil && (ended && wantsExit(statement) || mustExit(statement)) {
 		return true, exit(r.status)
 	}
-	r.console.notef("%s", explain(restartNews{res.Restart}))
+	if len(res.Receipt.NotKept) > 0 {
+		r.console.notef("%s", notKept(res.Receipt))
+	}
+	if res.Restart != nil {
+		r.console.notef("%s", explain(restartNews{res.Restart}))
+	}
 	return false, nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/command"
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/script"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -21,6 +21,7 @@ type runFlags struct {
 	scripts     scriptFlags
 	shell       shellFlags
 	json        bool
+	collapse    bool
 	receipt     bool
 	stopOnError bool
 }
@@ -33,8 +34,10 @@ func runCommand() *cobra.Command {
 		Short:      "Run scripts, one after the other, in one shell",
 		Long: `Run runs its arguments one after the other in one bash, with live output. What
 a script changes (directory, variables, functions, options, traps, jobs) is
-there for the next one, even if a script ends bash with "exit". Words behind --
-are one command, word for word. A script - is the whole of standard input; without
+there for the next one, even if a script ends by "exit" or a signal. Set -e, -u, -x
+and pipefail, and a trap for EXIT, end with their script, as with bash -c; so do
+descriptors and jobs of a script that may end its shell, and a line on standard error
+says so. Words behind -- are one command, word for word. A script - is the whole of standard input; without
 arguments, that is the only script.
 
 -c SCRIPT is a script as well, and the arguments are then $0, $1 and so on, as with
@@ -70,6 +73,9 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 			if err != nil {
 				return err
 			}
+			if flags.collapse && !flags.json {
+				return usagef(cmd, "--collapse means nothing without --json")
+			}
 			if !flags.scripts.noStdin && !run.stdinTaken && !term.IsTerminal(int(os.Stdin.Fd())) {
 				opts.Stdin = os.Stdin
 			}
@@ -85,6 +91,7 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 		return flagError(cmd, err, hint)
 	})
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print each result as a line of JSON, and no live output")
+	cmd.Flags().BoolVar(&flags.collapse, "collapse", false, "with --json, keep of a line that is redrawn by carriage returns, as by a progress bar, what a terminal would show in the end")
 	cmd.Flags().BoolVar(&flags.receipt, "receipt", false, "print to stderr what each script cost and left behind")
 	cmd.Flags().BoolVarP(&flags.stopOnError, "stop-on-error", "e", false, "run no more after a script that failed")
 	flags.shell.add(cmd)
@@ -167,7 +174,7 @@ func (r *runner) all(ctx context.Context) error {
 
 // hint returns what to do about a script whose exit code says that there was no program,
 // or none that could be executed; nothing if nothing is known.
-func (r *runner) hint(ctx context.Context, s script, code int) string {
+func (r *runner) hint(ctx context.Context, s oneScript, code int) string {
 	if code != codeNotFound && code != codeCannot {
 		return ""
 	}
@@ -175,7 +182,7 @@ func (r *runner) hint(ctx context.Context, s script, code int) string {
 		return s.hint(code)
 	}
 	path := absolute(s.file)
-	res, err := r.sh.Do(ctx, command.Request{Script: "[[ -e " + ipc.Quote(path) + " ]]"})
+	res, err := r.sh.Do(ctx, command.Request{Script: "[[ -e " + script.Quote(path) + " ]]"})
 	if _, gone := os.Stat(path); gone != nil || err != nil || res.ExitCode == 0 {
 		return ""
 	}
@@ -189,7 +196,7 @@ func (r *runner) position(ctx context.Context, status int) error {
 		return nil
 	}
 	// Before bash 5 $0 stays as it is.
-	text := "BASH_ARGV0=" + ipc.Quote(r.run.positional[0]) + "; set -- " + quoted(r.run.positional[1:]) + "; return " + strconv.Itoa(status)
+	text := "BASH_ARGV0=" + script.Quote(r.run.positional[0]) + "; set -- " + quoted(r.run.positional[1:]) + "; (exit " + strconv.Itoa(status) + ")"
 	_, err := r.sh.Do(ctx, command.Request{Script: text})
 	return err
 }
@@ -198,7 +205,7 @@ func (r *runner) position(ctx context.Context, status int) error {
 func (r *runner) tell(script string, res command.Result, err error, last bool) error {
 	switch {
 	case r.flags.json:
-		if err := printJSON(os.Stdout, script, res, err); err != nil {
+		if err := printJSON(os.Stdout, script, res, err, r.flags.collapse); err != nil {
 			return fmt.Errorf("printing a result: %w", err)
 		}
 	case err != nil:
@@ -210,8 +217,11 @@ func (r *runner) tell(script string, res command.Result, err error, last bool) e
 		// After the last script nobody misses the old bash.
 		r.console.notef("%s", explain(restartNews{res.Restart}))
 	}
-	if r.flags.receipt {
+	switch {
+	case r.flags.receipt:
 		r.console.notef("%s", receiptLine(res, err))
+	case len(res.Receipt.NotKept) > 0 && !r.flags.json && !last: // As above.
+		r.console.notef("%s", notKept(res.Receipt))
 	}
 	return nil
 }

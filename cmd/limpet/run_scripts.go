@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/command"
-	"github.com/limpet-sh/limpet/ipc"
+	"github.com/limpet-sh/limpet/internal/script"
 )
 
 // stdinArg is the argument that means standard input.
@@ -22,7 +22,7 @@ const stdinArg = "-"
 
 // toRun is what the command line of limpet run asks for.
 type toRun struct {
-	scripts []script
+	scripts []oneScript
 
 	// positional are $0, $1 and so on for scripts that came by -c.
 	positional []string
@@ -32,8 +32,8 @@ type toRun struct {
 	stdinTaken bool
 }
 
-// script is one of them.
-type script struct {
+// oneScript is one of them.
+type oneScript struct {
 	text  string
 	words []string // that are the text, of a command behind --
 
@@ -135,13 +135,13 @@ func (f *scriptFlags) toRun(cmd *cobra.Command, args []string, bash string) (run
 	}
 	switch {
 	case given("file"):
-		err = run.addFile(cmd, script{bash: bash, file: f.file, args: behind})
+		err = run.addFile(cmd, oneScript{bash: bash, file: f.file, args: behind})
 	case given("command"):
 		run.positional = behind
 	case dash >= 0 && len(behind) == 0:
 		err = usagef(cmd, "there is no command behind --; is a variable empty?")
 	case dash >= 0:
-		run.scripts = append(run.scripts, script{text: quoted(behind), words: behind})
+		run.scripts = append(run.scripts, oneScript{text: quoted(behind), words: behind})
 	case len(run.scripts) == 0:
 		err = run.addStdin(cmd)
 	}
@@ -152,7 +152,7 @@ func (f *scriptFlags) toRun(cmd *cobra.Command, args []string, bash string) (run
 func quoted(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
-		quoted[i] = ipc.Quote(word)
+		quoted[i] = script.Quote(word)
 	}
 	return strings.Join(quoted, " ")
 }
@@ -173,7 +173,7 @@ func (run *toRun) check(cmd *cobra.Command, text, name string) error {
 	if err != nil {
 		return usagef(cmd, "%s: %w", name, err)
 	}
-	run.scripts = append(run.scripts, script{text: text})
+	run.scripts = append(run.scripts, oneScript{text: text})
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (run *toRun) readStdin(cmd *cobra.Command) (string, error) {
 
 // addFile adds a script in a file. What is no regular file, as <(program) or standard
 // input, is read here: the shell does not have it.
-func (run *toRun) addFile(cmd *cobra.Command, s script) error {
+func (run *toRun) addFile(cmd *cobra.Command, s oneScript) error {
 	if s.file == "" {
 		return emptyPath(cmd, "file")
 	}
@@ -237,7 +237,7 @@ func (run *toRun) addFile(cmd *cobra.Command, s script) error {
 
 // in returns what to run in a shell that is in dir. A file is named as the user has named
 // it, unless that would be another one there.
-func (s script) in(dir string) string {
+func (s oneScript) in(dir string) string {
 	if s.file == "" {
 		return s.text
 	}
@@ -254,7 +254,7 @@ func (s script) in(dir string) string {
 
 // inline is the script with the text of its file in it. Bash reads it as it reads that of
 // bash <(program).
-func (s script) inline(text string) string {
+func (s oneScript) inline(text string) string {
 	const fd = "9"
 	end := "END_OF_FILE"
 	for strings.Contains(text, end) {
@@ -268,7 +268,7 @@ func (s script) inline(text string) string {
 const shellSyntax = ";|&<>$()`\n#{}*?[]~\\!"
 
 // hint is about a script that is the name of a file, with arguments or without.
-func (s script) hint(code int) string {
+func (s oneScript) hint(code int) string {
 	text := strings.TrimSpace(s.text)
 	names := []string{text, strings.Fields(text)[0]} // No script is empty.
 	if len(s.words) > 0 {

@@ -42,8 +42,25 @@ func endsInComment(file *syntax.File, text string) bool {
 	return found
 }
 
+// mustExit reports whether the last command of the statement is a plain exit: whatever stands
+// before it, the shell that runs this has ended. Of some statements it is not known by their
+// result: under set -v, or behind an alias.
+func mustExit(text string) bool {
+	file, err := parse(text)
+	if err != nil || len(file.Stmts) == 0 {
+		return false
+	}
+	last := file.Stmts[len(file.Stmts)-1]
+	call, ok := last.Cmd.(*syntax.CallExpr)
+	if !ok || elsewhere(last) || len(call.Args) == 0 || call.Args[0].Lit() != "exit" {
+		return false
+	}
+	// Bash does not exit if there are two words, and an expansion may be two.
+	return len(call.Args) == 1 || len(call.Args) == 2 && call.Args[1].Lit() != ""
+}
+
 // wantsExit reports whether the statement says exit, or replaces the shell by
-// exec. When bash ends after one of those, the user wanted to leave. When it
+// exec. When the shell that runs it ends after one of those, the user wanted to leave. When it
 // ends for another reason (set -e, set -u, a script that was sourced), a shell
 // that stays is what limpet is for.
 func wantsExit(text string) bool {

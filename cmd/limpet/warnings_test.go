@@ -120,7 +120,7 @@ func TestMessagesNameNoPackage(t *testing.T) {
 		{command.ErrEmptyScript, "script is empty"},
 		{command.ErrNUL, "script holds a NUL byte, which bash cannot carry; keep binary data in a file"},
 		{fmt.Errorf("running: %w", errors.Join(errors.New("ipc: a: b"), errors.New("shell: c"))), "running: a: b; c"},
-		{&command.EnvError{Entry: "a-b", Reason: "is bad"}, `environment entry "a-b": is bad`},
+		{&command.EnvError{Name: "a-b", Err: errors.New("is bad")}, `environment entry "a-b": is bad`},
 		{errors.New("bash: line 1: command: -x: invalid option"), "bash: line 1: command: -x: invalid option"},
 		{restartNews{&command.Restart{Reason: "it ended", Err: errors.New("ipc: no room")}}, "it ended; starting a new bash failed: no room"},
 	} {

@@ -1,4 +1,4 @@
-// Package conformance holds some 1300 small bash scripts with which limpet's
+// Package conformance holds some 5300 small bash scripts with which limpet's
 // shells are measured against bash -c, the rules by which answers are compared,
 // and the list of reasons for which an answer may differ.
 //
@@ -8,6 +8,7 @@
 //	script lines
 //	--- needs 5.1                 the oldest bash that can run it
 //	--- stateful                  not to be run twice in one session
+//	--- piped                     bash -c writes into pipes, and is done when they are closed
 //	--- differs persistent: KEY in stdout, status
 //	--- differs oneshot: KEY in stderr
 //
@@ -43,6 +44,7 @@ type Row struct {
 
 	Needs    string // a bash version as "5.1"; empty: any
 	Stateful bool   // leaves, or looks at, what others see in the same session
+	Piped    bool   // output may come from process substitutions that outlive bash -c
 	Differs  map[Side]Difference
 }
 

@@ -23,6 +23,7 @@ var base string
 
 func TestMain(m *testing.M) {
 	testenv.Reap()
+	testenv.CloseInherited()
 	os.Exit(func() int {
 		var err error
 		if base, err = os.MkdirTemp("", "conformance-"); err == nil {

@@ -90,6 +90,9 @@ func (r *Row) direct(directive string) error {
 	case "stateful":
 		r.Stateful = true
 		return nil
+	case "piped":
+		r.Piped = true
+		return nil
 	case "differs":
 		return r.differ(rest)
 	}

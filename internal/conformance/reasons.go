@@ -15,12 +15,6 @@ type Reason struct {
 // Reasons are all there are. A row that differs for another one has found an
 // error.
 var Reasons = map[string]Reason{
-	"disabled-builtin": {
-		Text: "A bash whose `printf` was taken away by `enable -n` cannot report. " +
-			"It is replaced, and the error says so.",
-		Example: "enable-n-top",
-		Ours:    true,
-	},
 	"empty-script": {
 		Text: "A script without a word in it is refused with `ErrEmptyScript`: " +
 			"it is rather a mistake of the caller's than a command that does nothing.",
@@ -38,51 +32,31 @@ var Reasons = map[string]Reason{
 		Example: "trap-exit-set-e",
 		Ours:    true,
 	},
-	"exit-trap-later": {
-		Text: "An EXIT trap runs when bash ends. The bash of a persistent shell does not end with the command: " +
-			"the trap stays, and runs at `exit` or at Close.",
-		Example: "trap-exit-top",
+	"descriptor-stays": {
+		Text: "A descriptor that a script opens stays open in the shell, also one that leads to a process substitution. " +
+			"The process goes on reading, and prints what it has when the descriptor is closed. bash -c closes it by ending.",
+		Example: "whole-fd-number-left",
 	},
 	"fatal-expansion": {
 		Text: "An expansion that fails for good (`${x?}`, a missing variable under `set -u`) ends bash -c with status 127. " +
-			"An interactive bash gives up the line, with status 1, and goes on with the next one. limpet makes it end the script, with 127, " +
-			"but not where it stands in an `eval` or a sourced file of the script's, and in a pipeline or a background job the status is still 1. " +
-			"Neither does it help a bad `${x@Z}`, or a syntax error inside of `$( )`.",
-		Example: "fatal-question-eval",
+			"It ends a script of a persistent shell, too, but with status 1 where it stands in a pipeline, in a background job, " +
+			"or in the list of a `for`: there the fork that runs the script does not tell what ended it.",
+		Example: "fatal-question-in-for-list",
 	},
-
 	"no-kill-message": {
 		Text: "A script says which child a signal killed (`bash: line 1: 4711 Killed  sleep 9`). " +
 			"An interactive bash would say so at its prompt, but not while it sources a file. The status is the same.",
 		Example: "signal-message-child-dies",
-	},
-	"noexec": {
-		Text:    "An interactive bash ignores `set -n`.",
-		Example: "setn-subshell",
 	},
 	"not-dash-c": {
 		Text: "What tells an interactive bash that reads a pipe from bash -c: the letters in `$-`, `BASH_EXECUTION_STRING`, " +
 			"a `PIPESTATUS` before the first pipeline, an open descriptor 255.",
 		Example: "edge-dash-flags",
 	},
-
-	"own-death": {
-		Text: "A bash that a signal ends cannot say how the command did: there is a `DeadError` and no status. " +
-			"Who started bash -c sees 128+n. The shell goes on with a new bash.",
-		Example: "signal-self-kill-top",
-	},
-	"return": {
-		Text:    "At top level `return` ends the command with its status, since a command is sourced. For bash -c it is an error.",
-		Example: "func-return-top-level",
-	},
 	"session-variable": {
 		Text: "`LIMPET_SESSION` is in the environment, and `LIMPET_COMMAND` in that of a one-shot bash: " +
 			"they mark the processes that have to end with it.",
 		Example: "edge-exported-names",
-	},
-	"signal-ignored": {
-		Text:    "An interactive bash ignores SIGTERM, also its own.",
-		Example: "signal-self-term-top",
 	},
 	"source-frame": {
 		Text: "A command of a persistent shell is sourced, and sees that where it asks for it: in `BASH_SOURCE`, `FUNCNAME`, " +
@@ -93,7 +67,12 @@ var Reasons = map[string]Reason{
 		Text:    "A syntax error inside of `[[ ]]` has status 2, as any other has. bash -c returns 0.",
 		Example: "cond-syntax-in-double-bracket",
 	},
-
+	"verbose-unread": {
+		Text: "Of a script with a syntax error nobody can tell whether it says `set -v`. " +
+			"If it does, bash also prints the command by which it saves its state.",
+		Example: "verbose-syntax",
+		Ours:    true,
+	},
 	"xtrace-depth": {
 		Text: "`set -x` writes one more `+` for each `eval` and each sourced file around a command. " +
 			"In a persistent shell these are two.",

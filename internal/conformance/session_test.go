@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/conformance"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 // leastInSession is how many rows one session must take: fewer would mean that
@@ -18,6 +19,7 @@ const leastInSession = 1000
 // stateful through one bash, one after the other: what a command answers must
 // not depend on how many came before it.
 func TestThousandRowsInOneSession(t *testing.T) {
+	testenv.Slow(t)
 	sh := start(t, t.TempDir())
 	count := 0
 	for _, row := range rows(t) {

@@ -116,9 +116,9 @@ func Check(env []string) error {
 		name, _, found := strings.Cut(entry, "=")
 		switch {
 		case !found || name == "":
-			return &command.EnvError{Entry: entry, Reason: "wants NAME=value"}
+			return &command.EnvError{Name: entry, Err: command.ErrNoAssignment}
 		case strings.IndexByte(entry, 0) >= 0:
-			return &command.EnvError{Entry: name, Reason: "holds a NUL byte"}
+			return &command.EnvError{Name: name, Err: command.ErrNULInValue}
 		}
 	}
 	return nil

@@ -51,9 +51,16 @@ func (l Limits) Exceeded(quiet time.Duration) error {
 }
 
 // NotBegun is the error for what did not begin because ctx had ended. It is, for
-// errors.Is, what ended ctx, and ctx's own error.
+// errors.Is, what ended ctx, and ctx's own error. If somebody interrupts, by a Source, say,
+// it is an [*interrupt.Error].
 func NotBegun(ctx context.Context) error {
 	cause := context.Cause(ctx)
+	if errors.Is(cause, interrupt.ErrInterrupted) {
+		return interrupt.NewRefusal(cause)
+	}
+	if errors.Is(cause, interrupt.ErrClosed) {
+		return cause
+	}
 	if !errors.Is(cause, ctx.Err()) {
 		cause = fmt.Errorf("%w (%w)", cause, ctx.Err())
 	}

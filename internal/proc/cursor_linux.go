@@ -3,7 +3,9 @@ package proc
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -50,8 +52,8 @@ func (c *Cursor) Since(before int) (candidates []Stat, last int, err error) {
 		return nil, last, err
 	}
 	if last < before || last-before > probeMax { // Pids start again at the bottom.
-		candidates, err = List()
-		return candidates, last, err
+		tree, err := Snapshot()
+		return slices.Collect(maps.Values(tree.all)), last, err
 	}
 	for pid := before + 1; pid <= last; pid++ {
 		if st, err := Read(pid); err == nil {

@@ -46,11 +46,14 @@ func signalAll(entry string, named []ID, sig syscall.Signal) []ID {
 // carriers lists the living processes that have entry in their environment, or
 // are named.
 func carriers(entry string, named []ID) []ID {
-	all, _ := List() // Without /proc there is nobody to be found.
+	tree, _ := Snapshot() // Without /proc there is nobody to be found.
 	var ids []ID
-	for _, st := range all {
-		if !st.Zombie() && (slices.Contains(named, st.ID()) || HasEnv(st.PID, entry)) {
-			ids = append(ids, st.ID())
+	for _, st := range tree.bearers.of(entry, 0) {
+		ids = append(ids, st.ID())
+	}
+	for _, id := range named {
+		if st, ok := tree.Get(id); ok && !st.Zombie() && !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
 	return ids

@@ -17,6 +17,7 @@ type Stat struct {
 	PGRP, SID   int
 	State       byte           // R, S, D, T, Z, ...
 	Execed      bool           // it is a program of its own; else its parent's, since its fork
+	Exiting     bool           // it is about to end, and does nothing more
 	Threads     int            // that live; the first one, whose PID it is, may have ended
 	Ended       syscall.Signal // of a zombie: what ended it; 0 if it exited, or may not be known
 	Start       uint64         // clock ticks after boot
@@ -27,6 +28,16 @@ type Stat struct {
 	ChildFaults int // page faults of children that were waited for: more after each of them
 
 	kernel bool // it is a thread of the kernel's
+	image  image
+}
+
+// image tells one program of a process from the next: an execve puts it, its
+// environment and its stack elsewhere (proc(5), /proc/PID/stat). It errs where the
+// kernel puts all programs at one address (randomize_va_space), and the two have
+// environments of one length.
+type image struct {
+	at     [4]uint64 // its code, its stack, its environment's beginning and end; 0 where we may not look
+	execed bool
 }
 
 // CPU returns the user and system time of the process and the children that
@@ -88,6 +99,9 @@ func (s Signals) Handles(sig syscall.Signal) bool { return s.caught&bit(sig) != 
 func (s Signals) Awaits(sig syscall.Signal) bool { return s.pending&^s.blocked&bit(sig) != 0 }
 
 func bit(sig syscall.Signal) uint64 { return 1 << (uint(sig) - 1) }
+
+// bare reports whether the program was started without an environment.
+func (i image) bare() bool { return i.at[2] != 0 && i.at[2] == i.at[3] }
 
 // commandMax bounds [Command]: it is for people to recognise a process.
 const commandMax = 200

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +46,8 @@ func parseStat(b []byte) (Stat, error) {
 	}
 	fields := strings.Fields(string(b[end+1:]))
 	const state, ppid, pgrp, session, flags, cminflt, utime, threads, starttime, exitCode = 0, 1, 2, 3, 6, 8, 11, 17, 19, 49 // proc(5) numbers minus 3
-	const forkNoExec, kernelThread = 0x40, 0x00200000                                                                        // PF_FORKNOEXEC, PF_KTHREAD (include/linux/sched.h)
+	const startCode, startStack, envStart, envEnd = 23, 25, 47, 48                                                           // the same
+	const exiting, forkNoExec, kernelThread = 0x4, 0x40, 0x00200000                                                          // PF_EXITING, PF_FORKNOEXEC, PF_KTHREAD (include/linux/sched.h)
 	if len(fields) <= starttime {
 		return Stat{}, fmt.Errorf("proc: short stat line: %.80q", string(b))
 	}
@@ -61,12 +64,20 @@ func parseStat(b []byte) (Stat, error) {
 	if len(fields) > exitCode && fields[state] == "Z" {
 		ended = syscall.Signal(number(fields[exitCode]) & 0x7f) // As in wait(2).
 	}
+	execed := number(fields[flags])&forkNoExec == 0
+	program := image{execed: execed}
+	for i, field := range []int{startCode, startStack, envStart, envEnd} {
+		if field < len(fields) {
+			program.at[i], _ = strconv.ParseUint(fields[field], 10, 64) // The kernel writes numbers.
+		}
+	}
 	return Stat{
-		Ended: ended, kernel: number(fields[flags])&kernelThread != 0,
+		Ended: ended, image: program, kernel: number(fields[flags])&kernelThread != 0,
 		PID: number(string(b[:start])), PPID: number(fields[ppid]),
 		PGRP: number(fields[pgrp]), SID: number(fields[session]),
-		State: fields[state][0], Execed: number(fields[flags])&forkNoExec == 0, Threads: number(fields[threads]), Start: began,
-		User: ticks(utime), System: ticks(utime + 1),
+		State: fields[state][0], Execed: execed, Threads: number(fields[threads]), Start: began,
+		Exiting: number(fields[flags])&exiting != 0 && number(fields[threads]) <= 1,
+		User:    ticks(utime), System: ticks(utime + 1),
 		ChildUser: ticks(utime + 2), ChildSystem: ticks(utime + 3),
 		ChildFaults: number(fields[cminflt]),
 	}, nil
@@ -127,43 +138,44 @@ func List() ([]Stat, error) {
 // HasEnv reports whether the process was started with entry ("NAME=value") in
 // its environment. It is false where we may not look.
 func HasEnv(pid int, entry string) bool {
+	name, value, _ := strings.Cut(entry, "=")
+	values, _ := envValues(pid, name) // None where we may not look.
+	return slices.Contains(values, value)
+}
+
+// envValues returns the values that a variable has in the environment of the process,
+// more than one if that names it more than once. It reports false where there is no
+// environment, or where we may not look.
+func envValues(pid int, name string) (values []string, read bool) {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	b := environ(pid, buf)
-	name, value, _ := strings.Cut(entry, "=")
+	read = len(b) > 0
 	for len(b) > 0 {
 		var one []byte
 		one, b, _ = bytes.Cut(b, []byte{0})
-		if string(one) == entry {
-			return true
-		}
-		// Bash writes a NUL over the "=" for as long as it takes an entry over
-		// (5.2, variables.c, initialize_shell_variables).
-		if string(one) == name && bytes.HasPrefix(b, []byte(value+"\x00")) {
-			return true
+		if v, ok := bytes.CutPrefix(one, []byte(name)); !ok {
+			continue
+		} else if len(v) == 0 {
+			// Bash writes a NUL over the "=" for as long as it takes an entry over
+			// (5.2, variables.c, initialize_shell_variables).
+			one, _, _ = bytes.Cut(b, []byte{0})
+			values = append(values, string(one))
+		} else if v[0] == '=' {
+			values = append(values, string(v[1:]))
 		}
 	}
-	return false
+	return values, read
 }
 
 // Env returns the value of a variable in the environment that the process was started
 // with. It is not ok where there is none, and where we may not look.
 func Env(pid int, name string) (value string, ok bool) {
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
-	b := environ(pid, buf)
-	for len(b) > 0 {
-		var one []byte
-		one, b, _ = bytes.Cut(b, []byte{0})
-		if string(one) == name { // As above.
-			one, _, _ = bytes.Cut(b, []byte{0})
-			return string(one), true
-		}
-		if v, ok := bytes.CutPrefix(one, []byte(name+"=")); ok {
-			return string(v), true
-		}
+	values, _ := envValues(pid, name) // None, as said.
+	if len(values) == 0 {
+		return "", false
 	}
-	return "", false
+	return values[0], true
 }
 
 // buffers are larger than most environments.
@@ -338,23 +350,52 @@ func Dir(pid int) (string, error) {
 	return os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 }
 
-// Limits returns the limits of the process as the kernel writes them, and "" if it has
-// ended.
-func Limits(pid int) string {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid)) // Gone, as said above.
-	return string(b)
-}
-
 // Descriptors returns how many descriptors the process has open.
 func Descriptors(pid int) (int, error) {
 	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return len(names), err
 }
 
+// MostDescriptors returns how many descriptors the process may have open (RLIMIT_NOFILE); 0 where
+// that is not known.
+func MostDescriptors(pid int) int {
+	limits, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits") // Empty: it is not known.
+	for line := range strings.Lines(string(limits)) {
+		if rest, ok := strings.CutPrefix(line, "Max open files"); ok {
+			soft, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+			most, err := strconv.Atoi(soft)
+			if err != nil {
+				return math.MaxInt // "unlimited"
+			}
+			return most
+		}
+	}
+	return 0
+}
+
 // Stdin names the file that is the process' descriptor 0, a pipe by its inode.
 func Stdin(pid int) string {
 	name, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/fd/0") // Empty: it is not known.
 	return name
+}
+
+// ReadsPipe reports whether the stdin of a process is a pipe.
+func ReadsPipe(pid int) bool { return strings.HasPrefix(Stdin(pid), "pipe:") }
+
+// Closed reports whether the process does not have the descriptor.
+func Closed(pid, fd int) bool {
+	_, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, fd))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Writes reports whether the stdout or stderr of a process is the file.
+func Writes(pid int, file fs.FileInfo) bool {
+	for _, fd := range []string{"1", "2"} {
+		if st, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid), "fd", fd)); err == nil && os.SameFile(st, file) {
+			return true
+		}
+	}
+	return false
 }
 
 // AwaitsInput reports whether the process sleeps in a read of its descriptor 0

@@ -4,6 +4,7 @@ package proc
 
 import (
 	"errors"
+	"io/fs"
 	"syscall"
 	"time"
 )
@@ -11,25 +12,29 @@ import (
 // ErrGone means that the process has ended; its pid may be another's now.
 var ErrGone = errors.New("proc: the process is gone")
 
-func Read(int) (Stat, error)           { return Stat{}, errors.ErrUnsupported }
-func List() ([]Stat, error)            { return nil, errors.ErrUnsupported }
-func HasEnv(int, string) bool          { return false }
-func Env(int, string) (string, bool)   { return "", false }
-func Command(int) string               { return "" }
-func Program(int) string               { return "" }
-func ReadSignals(int) Signals          { return Signals{} }
-func Children(int) []Stat              { return nil }
-func Ran(ID) time.Duration             { return 0 }
-func AwaitStop(ID, time.Duration) bool { return false }
-func Dir(int) (string, error)          { return "", errors.ErrUnsupported }
-func Descriptors(int) (int, error)     { return 0, errors.ErrUnsupported }
-func Limits(int) string                { return "" }
-func Now() uint64                      { return 0 }
-func AwaitsInput(int, string) bool     { return false }
-func Stdin(int) string                 { return "" }
-func AwaitsChild(int) bool             { return true }
-func Waits(int) bool                   { return false }
-func Kills(int) bool                   { return false }
+func Read(int) (Stat, error)                 { return Stat{}, errors.ErrUnsupported }
+func List() ([]Stat, error)                  { return nil, errors.ErrUnsupported }
+func HasEnv(int, string) bool                { return false }
+func Env(int, string) (string, bool)         { return "", false }
+func envValues(int, string) ([]string, bool) { return nil, false }
+func Command(int) string                     { return "" }
+func Program(int) string                     { return "" }
+func ReadSignals(int) Signals                { return Signals{} }
+func Children(int) []Stat                    { return nil }
+func Ran(ID) time.Duration                   { return 0 }
+func AwaitStop(ID, time.Duration) bool       { return false }
+func Dir(int) (string, error)                { return "", errors.ErrUnsupported }
+func Descriptors(int) (int, error)           { return 0, errors.ErrUnsupported }
+func Now() uint64                            { return 0 }
+func AwaitsInput(int, string) bool           { return false }
+func Stdin(int) string                       { return "" }
+func AwaitsChild(int) bool                   { return true }
+func Waits(int) bool                         { return false }
+func Kills(int) bool                         { return false }
+func MostDescriptors(int) int                { return 0 }
+func ReadsPipe(int) bool                     { return false }
+func Closed(int, int) bool                   { return false }
+func Writes(int, fs.FileInfo) bool           { return false }
 
 // Cursor has nothing to tell here.
 type Cursor struct{}

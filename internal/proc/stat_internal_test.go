@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -18,12 +19,19 @@ func TestParseStatCountsFromTheLastParenthesis(t *testing.T) {
 		require.NoError(t, err, comm)
 		assert.Equal(t, Stat{PID: 42, PPID: 10, PGRP: 20, SID: 30, State: 'S', Execed: true, Threads: 1, Start: 98765,
 			User: 50 * time.Millisecond, System: 60 * time.Millisecond,
-			ChildUser: 70 * time.Millisecond, ChildSystem: 80 * time.Millisecond, ChildFaults: 200}, st, comm)
+			ChildUser: 70 * time.Millisecond, ChildSystem: 80 * time.Millisecond, ChildFaults: 200, image: image{at: [4]uint64{1}, execed: true}}, st, comm)
 	}
 	st, err := parseStat([]byte("42 (x) Z" + rest))
 	require.NoError(t, err)
 	assert.True(t, st.Zombie())
 	assert.EqualValues(t, 9, st.Ended)
+	assert.False(t, st.Exiting)
+	st, err = parseStat([]byte("42 (x) R" + strings.Replace(rest, "4194304", "4194308", 1)))
+	require.NoError(t, err)
+	assert.True(t, st.Exiting)
+	st, err = parseStat([]byte("42 (x) R" + strings.Replace(strings.Replace(rest, "4194304", "4194308", 1), "20 0 1 0", "20 0 2 0", 1)))
+	require.NoError(t, err)
+	assert.False(t, st.Exiting, "another thread goes on")
 }
 
 func TestParseStatRefusesWhatIsNoStatLine(t *testing.T) {

@@ -1,42 +1,73 @@
 package proc
 
-// Tree is a view of all processes at one moment.
+// Tree is a view of all processes at one moment. Any number of goroutines may use one.
 type Tree struct {
-	all map[int]Stat
+	all      map[int]Stat
+	children map[int][]int // by parent
+	sessions map[int][]int // by leader
+	bearers  *bearers
 }
 
-// Snapshot reads the processes that there are.
-func Snapshot() (Tree, error) {
+// Snapshot reads the processes that there are. Those who ask at the same moment share
+// one reading, which begins after they asked.
+func Snapshot() (Tree, error) { return trees.get() }
+
+var (
+	trees = newSharer(snapshot)
+	known = environments{known: make(map[ID]*environment)}
+)
+
+func snapshot() (Tree, error) {
 	list, err := List()
-	t := Tree{all: make(map[int]Stat, len(list))}
-	for _, st := range list {
-		t.all[st.PID] = st
+	t := newTree(list)
+	if err == nil {
+		known.keep(t.all)
 	}
 	return t, err
+}
+
+func newTree(list []Stat) Tree {
+	t := Tree{all: make(map[int]Stat, len(list)), children: make(map[int][]int), sessions: make(map[int][]int)}
+	for _, st := range list {
+		t.all[st.PID] = st
+		t.children[st.PPID] = append(t.children[st.PPID], st.PID)
+		t.sessions[st.SID] = append(t.sessions[st.SID], st.PID)
+	}
+	t.bearers = newBearers(&known, t.all)
+	return t
 }
 
 // Session returns the living processes that belong to a shell, the leader of a
 // session: those below it, those of its session, and those that carry its
 // environment entry wherever they are now. The shell itself is not among them.
 func (t Tree) Session(shell ID, entry string) []Stat {
-	return t.kin(shell, func(st Stat) bool { return st.Start >= shell.Start && HasEnv(st.PID, entry) })
+	return t.kin(shell, t.bearers.of(entry, shell.Start))
 }
 
 // Family is Session without those that only carry an entry.
-func (t Tree) Family(leader ID) []Stat { return t.kin(leader, func(Stat) bool { return false }) }
+func (t Tree) Family(leader ID) []Stat { return t.kin(leader, nil) }
 
 // kin returns the living processes below the leader of a session, those of its session,
 // and those others that are taken for its own.
-func (t Tree) kin(leader ID, besides func(Stat) bool) []Stat {
+func (t Tree) kin(leader ID, besides []Stat) []Stat {
+	found := make(map[ID]bool)
 	var members []Stat
-	_, leads := t.Get(leader) // Else its pid may be another's, and so the session's.
-	for pid, st := range t.all {
-		if st.ID() == leader || st.Zombie() {
-			continue
-		}
-		if t.Below(pid, leader) || leads && st.SID == leader.PID || besides(st) {
+	add := func(st Stat) {
+		if st.ID() != leader && !st.Zombie() && !found[st.ID()] {
+			found[st.ID()] = true
 			members = append(members, st)
 		}
+	}
+	for _, st := range t.Descendants(leader) {
+		add(st)
+	}
+	if _, leads := t.Get(leader); leads { // Else its pid may be another's, and so the session's.
+		for _, pid := range t.sessions[leader.PID] {
+			add(t.all[pid])
+		}
+	}
+	for _, st := range besides {
+		add(st)
 	}
 	return members
 }
@@ -70,10 +101,21 @@ func (t Tree) Besides(known map[ID]bool, sid int) []Stat {
 
 // Descendants returns the living processes that descend from the one that id names.
 func (t Tree) Descendants(id ID) []Stat {
+	if _, ok := t.Get(id); !ok {
+		return nil
+	}
 	var found []Stat
-	for pid, st := range t.all {
-		if !st.Zombie() && t.Below(pid, id) {
-			found = append(found, st)
+	seen := map[int]bool{id.PID: true} // A torn view may have loops.
+	for parents := []int{id.PID}; len(parents) > 0; parents = parents[1:] {
+		for _, pid := range t.children[parents[0]] {
+			if seen[pid] {
+				continue
+			}
+			seen[pid] = true
+			parents = append(parents, pid)
+			if st := t.all[pid]; !st.Zombie() {
+				found = append(found, st)
+			}
 		}
 	}
 	return found

@@ -2,6 +2,7 @@ package runes_test
 
 import (
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
@@ -30,6 +31,30 @@ func TestACutTextIsWholeAgain(t *testing.T) {
 			assert.Equal(t, text[whole:at+broken], string([]rune(text[whole:])[:1]), "what is left out is one rune")
 		} else {
 			assert.Zero(t, broken)
+		}
+	})
+}
+
+func TestCutsNeverSplitARune(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(rapid.StringN(1, 200, -1).Draw(t, "text"))
+		cut := rapid.IntRange(0, len(text)).Draw(t, "cut")
+		head, tail := text[:cut], text[cut:]
+		assert.True(t, utf8.Valid(head[:runes.Whole(head)]))
+		assert.True(t, utf8.Valid(tail[runes.BrokenStart(tail):]))
+		assert.Less(t, len(head)-runes.Whole(head), utf8.UTFMax)
+		assert.Less(t, runes.BrokenStart(tail), utf8.UTFMax)
+	})
+}
+
+func TestCutsOfAnyBytesLoseAtMostAnIncompleteRune(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
+		n := runes.Whole(b)
+		// Whole leaves out the end only if more bytes could complete a sequence there.
+		assert.True(t, n == len(b) || !utf8.FullRune(b[n:]))
+		for _, left := range b[:runes.BrokenStart(b)] {
+			assert.False(t, utf8.RuneStart(left))
 		}
 	})
 }

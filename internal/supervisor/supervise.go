@@ -19,6 +19,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rolling"
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/interrupt"
 )
 
 // The arguments are the job's directory, for people, and the number of files. Nobody
@@ -207,7 +208,7 @@ func (s *supervision) minder() {
 // stop ends the job, and what it has left running.
 func (s *supervision) stop(why string) {
 	s.stopping(why)
-	outcome := s.order.Ladder.Stop(s.target())
+	outcome := interrupt.Stop(s.order.Ladder, s.target())
 	for _, left := range outcome.Left {
 		fmt.Fprintf(os.Stderr, "%s: %s lives on\n", argv0, left)
 	}

@@ -32,6 +32,12 @@ func (t Target) Started(proc.Stat) bool { return true }
 // Traps implements [interrupt.Target].
 func (t Target) Traps() bool { return false }
 
+// Fork implements [interrupt.Target].
+func (t Target) Fork(proc.Stat) bool { return false }
+
+// EndsWithChild does not matter, since there is no shell.
+func (t Target) EndsWithChild() bool { return false }
+
 // Back implements [interrupt.Target].
 func (t Target) Back(wait time.Duration) (back, dead bool) {
 	if len(t.Members()) == 0 {

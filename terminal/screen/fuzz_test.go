@@ -6,11 +6,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
-// inTime is far more than any input of a fuzzer needs, also on a machine that is busy.
-const inTime = 2 * time.Second
+// inTime is reached by an input that hangs, and by no other, however busy the machine is.
+const inTime = testenv.Patience
 
 func seed(f *testing.F) {
 	for in := range requests {

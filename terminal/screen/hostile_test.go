@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
@@ -67,7 +68,8 @@ func floods(n int) map[string]string {
 	}
 }
 
-// Each flood takes about as long as so much text would.
+// A flood must not make the emulator do what its numbers say: ten thousand million
+// repetitions, say, which would not end in time on any machine.
 func TestNoFloodHangsOrGrows(t *testing.T) {
 	for _, size := range []screen.Size{{Cols: 1, Rows: 1}, {Cols: 80, Rows: 24}, {Cols: 500, Rows: 1000}} {
 		for name, in := range floods(2000) {
@@ -76,13 +78,10 @@ func TestNoFloodHangsOrGrows(t *testing.T) {
 				defer e.Close()
 				start := time.Now()
 				n, err := e.Write([]byte(in))
-				took := time.Since(start)
+				assert.Less(t, time.Since(start), testenv.Patience, "it hangs")
 				require.NoError(t, err)
 				assert.Equal(t, len(in), n)
 				assert.Zero(t, e.Faults())
-				perByte := took / time.Duration(len(in))
-				// It is 2 on an idle machine; the race detector and others have their part.
-				assert.Less(t, perByte, 200*time.Microsecond, "%v for %d bytes", took, len(in))
 				_, _ = e.Write([]byte("\x18\x1bcworks"))
 				if size.Rows == 1000 {
 					return // A picture of it takes longer than all that was done to it.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
@@ -64,7 +65,7 @@ func (m *tmux) show(script []byte, size screen.Size) tmuxScreen {
 	// The terminal must not turn newlines into more.
 	command := fmt.Sprintf("stty raw -echo; cat %s; touch %s; exec sleep 60", file, done)
 	m.run("-u", "new-session", "-d", "-s", "w", "-x", fmt.Sprint(size.Cols), "-y", fmt.Sprint(size.Rows), "sh", "-c", command)
-	require.Eventually(m.t, func() bool { _, err := os.Stat(done); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(m.t, func() bool { _, err := os.Stat(done); return err == nil }, testenv.Patience, time.Millisecond)
 	var got tmuxScreen
 	// cat has written, tmux reads soon: wait until two looks are the same.
 	require.Eventually(m.t, func() bool {
@@ -74,7 +75,7 @@ func (m *tmux) show(script []byte, size screen.Size) tmuxScreen {
 		same := now == got
 		got = now
 		return same
-	}, 10*time.Second, 20*time.Millisecond)
+	}, testenv.Patience, 20*time.Millisecond)
 	m.run("kill-session", "-t", "w")
 	lines := strings.Split(got.text, "\n")
 	for i := range lines {

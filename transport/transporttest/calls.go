@@ -47,11 +47,12 @@ func silentHolder(t *testing.T, s suite) {
 	}
 }
 
-// 3. No fixed waits: `true` with a 600 s timeout is back in under 20 ms. The
-// promise's median is below 1 ms; what is asserted is far above that, since
-// machines are shared and the race detector is slow.
+// 3. No fixed waits: `true` with a 600 s timeout is back in under 20 ms. A wait that is
+// built in is in every call, so the fastest one shows it; what else the machine does is
+// in the others, and decides nothing. The median is logged: it should be below 1 ms.
 func noFixedWaits(t *testing.T, s suite) {
 	x := s.start(t)
+	const fixed = 20 * time.Millisecond
 	took := make([]time.Duration, 200)
 	for i := range took {
 		res, err := x.do(command.Request{Script: "true", Timeout: 600 * time.Second})
@@ -59,9 +60,8 @@ func noFixedWaits(t *testing.T, s suite) {
 		took[i] = res.Elapsed
 	}
 	slices.Sort(took)
-	median := took[len(took)/2]
-	t.Logf("true took %v in the median, %v at worst", median, took[len(took)-1])
-	assert.Less(t, median, 20*time.Millisecond)
+	t.Logf("true took %v at best, %v in the median, %v at worst", took[0], took[len(took)/2], took[len(took)-1])
+	assert.Less(t, took[0], fixed, "the fastest of %d", len(took))
 }
 
 // 4. 1000 fast exits in a row give 1000 times stderr and status.

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/shell"
 )
 
 // hostile lists what a user may do to a shell. Then a command must still print
@@ -46,30 +46,39 @@ func hostileOptions(t *testing.T, s suite) {
 	}
 
 	x := s.start(t)
-	x.run("set -x")
-	res := x.run("echo traced")
-	assert.Regexp(t, `^\++ echo traced\n$`, res.Stderr.String(), "the trace is of the script alone") // How deep eval is shows in the pluses.
+	res := x.run("set -x; echo traced; exit 3")
+	assert.Regexp(t, `^\++ echo traced\n\++ exit 3\n$`, res.Stderr.String(), "the trace is of the script alone") // How deep eval is shows in the pluses.
+	assert.Equal(t, 3, res.ExitCode)
+	assert.Empty(t, x.run("echo untraced").Stderr.String())
 
-	// set -e lasts until it has ended a script, and does not come back with the state.
+	// set -e ends the script that has set it, and no bash; it ends with the script.
 	x = s.start(t)
-	x.run("v=1; set -euo pipefail")
-	x.want("1 on\n", "[[ $- == *e* ]] && echo $v on") // Inside of $() it would be off.
-	res = x.run("echo one; true | false | true; echo two")
+	res = x.run("v=1; set -euo pipefail; echo one; true | false | true; echo two")
 	assert.Equal(t, "one\n", res.Stdout.String())
 	assert.Equal(t, 1, res.ExitCode)
-	require.NotNil(t, res.Restart)
-	assert.Contains(t, res.Restart.Lost, "set -e and set -u (the new bash would end at the next failure, too)")
+	assert.Nil(t, res.Restart)
 	for range 2 {
 		res = x.run("false; echo $v goes on; false")
 		assert.Equal(t, "1 goes on\n", res.Stdout.String())
 		assert.Equal(t, 1, res.ExitCode)
 		assert.Nil(t, res.Restart)
 	}
-	res = x.run("true | false | true") // pipefail is harmless, and stays.
-	assert.Equal(t, 1, res.ExitCode)
+	res = x.run("true | false | true")
+	assert.Zero(t, res.ExitCode)
 	assert.Equal(t, []int{0, 1, 0}, res.Receipt.Pipeline)
 	res = x.run("if false; then :; fi; echo $v")
 	assert.Equal(t, "1\n", res.Stdout.String())
+
+	// An option that stays is each script's, and ends no bash either.
+	x = s.start(t, func(o *shell.Options) { o.KeepOptions = true })
+	x.run("v=1; set -euo pipefail")
+	for range 2 {
+		x.want("1 on\n", "[[ $- == *e* ]] && echo $v on") // Inside of $() it would be off.
+		res = x.run("echo one; true | false | true; echo two")
+		assert.Equal(t, "one\n", res.Stdout.String())
+		assert.Equal(t, 1, res.ExitCode)
+		assert.Nil(t, res.Restart)
+	}
 
 	// With no builtin left that reports, bash is replaced: that is all.
 	for _, script := range []string{

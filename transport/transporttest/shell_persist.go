@@ -27,7 +27,8 @@ var persistent = []struct{ name, set, show, want string }{
 	{"function", "f() { local x=$1; echo \"f $x\"; }", "f 1", "f 1\n"},
 	{"alias", "shopt -s expand_aliases; alias hi='echo hi'", "hi", "hi\n"},
 	{"shopt", "shopt -s nullglob extglob", "echo /nothing/*; shopt -q extglob && echo ext", "\next\n"},
-	{"set option", "set -o noglob -o pipefail", "echo *; false | true; echo $?", "*\n1\n"},
+	{"set option", "set -o noglob +o braceexpand", "echo * {a,b}", "* {a,b}\n"},
+	{"set option of one script", "set -o pipefail -o nounset -o errexit", "false | true; echo $? $nosuch; false; echo on", "0\non\n"},
 	{"umask", "umask 027", "umask", "0027\n"},
 	{"trap", "trap 'echo usr1' USR1", "kill -USR1 $$", "usr1\n"},
 	{"directory", "mkdir -p 'a dir/b'; cd 'a dir/b'", "echo ${PWD##*/}; cd - >/dev/null; echo ${OLDPWD##*/}", "b\nb\n"},
@@ -63,9 +64,11 @@ func statePersists(t *testing.T, s suite) {
 	assert.NotEqual(t, x.file("venv/bin/python3")+"\n", x.run("type -P python3").Stdout.String())
 }
 
-// 17. `exit 7` is status 7 at once, and the state is kept: that of earlier
-// commands and that of the script that exits.
+// 17. `exit 7` is status 7 at once, as of bash -c, and the state is kept: that of earlier
+// commands and that of the script that exits. So is bash, with its jobs, unless the script is
+// about them.
 func exitKeepsState(t *testing.T, s suite) {
+	replaced := 0
 	for _, c := range []struct {
 		script string
 		status int
@@ -81,17 +84,27 @@ func exitKeepsState(t *testing.T, s suite) {
 	} {
 		x := s.start(t)
 		x.setState()
+		x.want("", "sleep 1000 &")
+		pid := x.pid()
 		res := x.run(c.script)
 		assert.NotContains(t, res.Stdout.String(), "no", c.script)
-		// bash -c and an interactive bash differ in what set -u does.
-		if c.status != 127 {
+		assert.Equal(t, c.status, res.ExitCode, c.script)
+		assert.Nil(t, res.Restart, c.script)
+		assert.Equal(t, pid, x.pid(), c.script)
+		x.want("1\n", "jobs -r | wc -l")
+		x.wantState()
+
+		res = x.run("jobs >/dev/null; " + c.script)
+		if c.status != 127 { // In an interactive bash set -u has another one.
 			assert.Equal(t, c.status, res.ExitCode, c.script)
-			require.NotNil(t, res.Restart, c.script)
+		}
+		if res.Restart != nil {
+			replaced++
 			assert.NoError(t, res.Restart.Err, c.script)
 		}
-		x.run("set +eu")
 		x.wantState()
 	}
+	assert.Greater(t, replaced, 4, "these end bash itself")
 	x := s.start(t)
 	x.setState()
 	assert.Equal(t, 7, x.run("own=1; g() { echo g; }; exit 7").ExitCode)
@@ -102,6 +115,9 @@ func exitKeepsState(t *testing.T, s suite) {
 	}
 	x.wantState()
 }
+
+// kills kills the session's bash. A script with $$ runs in a bash of its own.
+const kills = "bash -c 'kill -9 $PPID'"
 
 // wasKilled checks what came of a command that killed its bash.
 func (s suite) wasKilled(t *testing.T, res command.Result, err error) {
@@ -123,7 +139,7 @@ func killedBash(t *testing.T, s suite) {
 	x := s.start(t)
 	x.setState()
 	x.want("", "sleep 1000 &")
-	res, err := x.do(command.Request{Script: "echo partial; kill -9 $$; echo no"})
+	res, err := x.do(command.Request{Script: "echo partial; " + kills + "; echo no"})
 	s.wasKilled(t, res, err)
 	assert.Equal(t, "partial\n", res.Stdout.String())
 	require.NotNil(t, res.Restart)
@@ -172,7 +188,9 @@ func deletedDir(t *testing.T, s suite) {
 		assert.Equal(t, "1\nhi\n", res.Stdout.String())
 		assert.Zero(t, res.ExitCode)
 	}
-	res, err := x.do(command.Request{Script: "kill -9 $$"})
+	_, err := x.Checkpoint(testenv.Context(t)) // Else the last state may be of a moment before.
+	require.NoError(t, err)
+	res, err := x.do(command.Request{Script: kills})
 	s.wasKilled(t, res, err)
 	require.NotNil(t, res.Restart)
 	x.want("1\n"+x.dir+"\n", "echo $v; pwd") // The nearest parent that is there.

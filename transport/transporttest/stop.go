@@ -51,7 +51,7 @@ func busyLoop(t *testing.T, s suite) {
 // on, with its state and its jobs. Each round stops a little later than the one
 // before, from before the first fork to long after the last.
 func anyMoment(t *testing.T, s suite) {
-	const rounds = 40
+	rounds := testenv.Repeats(5, 20, 40)
 	x := s.start(t)
 	x.setState()
 	x.want("", "sleep 900 &")
@@ -66,7 +66,7 @@ func anyMoment(t *testing.T, s suite) {
 		"while :; do :; done",
 	} {
 		for i := range rounds {
-			res, _ := x.stopped(shell.ErrTimeout, command.Request{Script: script, Timeout: time.Duration(i+1) * 300 * time.Microsecond})
+			res, _ := x.stopped(shell.ErrTimeout, command.Request{Script: script, Timeout: time.Duration(i+1) * 12 * time.Millisecond / time.Duration(rounds)})
 			if res.Restart != nil {
 				replaced++
 				t.Logf("stopped in round %d: %s: %v", i, script, res.Restart)
@@ -202,6 +202,8 @@ func wholeTree(t *testing.T, s suite) {
 		"bash -c 'bash -c \"sleep 1000 & sleep 1001\" & echo >ready; sleep 1002'",
 		"for i in {1..30}; do sleep 1000 & done; echo >ready; wait",
 		"coproc sleep 1000; echo >ready; cat <&${COPROC[0]}",
+		"trap : INT; sleep 1000 & echo >ready; wait",
+		"trap : INT; for i in 1 2 3; do (while :; do sleep 1000; done) & done; echo >ready; wait",
 	} {
 		_, stop := x.interruptAt("ready", script)
 		assert.NotEmpty(t, stop.Outcome.Signalled, script)
@@ -215,9 +217,10 @@ func wholeTree(t *testing.T, s suite) {
 		earlier = 0
 	}
 	for _, script := range []string{
-		"trap : INT; sleep 1000 & echo >ready; wait",
-		"trap : INT; for i in 1 2 3; do (while :; do sleep 1000; done) & done; echo >ready; wait",
+		"sleep 1000 & echo >ready; wait",
+		"for i in 1 2 3; do (while :; do sleep 1000; done) & done; echo >ready; wait",
 	} {
+		x.run("trap : INT") // Bash itself has it from here on.
 		_, stop := x.interruptAt("ready", script)
 		assert.False(t, stop.Outcome.ShellSurvived, script)
 		x.wantOnly(earlier)
@@ -226,7 +229,8 @@ func wholeTree(t *testing.T, s suite) {
 }
 
 // 10. Members that ignore INT and TERM are dead by the ladder's grace plus a
-// second. The bound here is wider, for busy machines.
+// second. That is logged; what is asserted is that they are killed when the ladder is at
+// its end.
 func stubbornMembers(t *testing.T, s suite) {
 	const loop = `trap "" INT TERM HUP; echo >ready; while :; do :; done`
 	x := s.start(t, func(o *shell.Options) { o.Ladder = hasty })
@@ -245,7 +249,6 @@ func stubbornMembers(t *testing.T, s suite) {
 		began := time.Now()
 		_, stop := x.interruptAt("ready", script)
 		t.Logf("%v: %v", time.Since(began).Round(time.Millisecond), stop.Outcome)
-		assert.Less(t, time.Since(began), hasty.Grace()+10*time.Second, script)
 		if stop.Outcome.ShellSurvived || !slices.Contains(s.traits, EndsWithBash) {
 			assert.NotEmpty(t, stop.Outcome.Killed, script)
 		}
@@ -279,8 +282,8 @@ func partialOutput(t *testing.T, s suite) {
 	x.want("fine\n", "echo fine")
 }
 
-// 13. Cancelling ends the command within 200 ms and leaves no orphan. The
-// bound here is wider; the true number is logged.
+// 13. Cancelling ends the command within 200 ms and leaves no orphan. The time is
+// logged; what is asserted is that the call returns long before the command would end.
 func cancelled(t *testing.T, s suite) {
 	x := s.start(t)
 	for _, script := range []string{"echo >ready; sleep 1000", "sleep 1000 & echo >ready; sleep 1001", "echo >ready; while :; do :; done"} {
@@ -297,8 +300,11 @@ func cancelled(t *testing.T, s suite) {
 		testenv.AwaitFile(t, x.file("ready"))
 		at = time.Now()
 		cancel()
-		<-done
-		assert.Less(t, time.Since(at), 2*time.Second)
+		select {
+		case <-done:
+		case <-time.After(hang):
+			require.FailNow(t, "a cancelled command goes on", script)
+		}
 		x.wantOnly(0)
 		require.NoError(t, os.Remove(x.file("ready")))
 	}

@@ -194,6 +194,14 @@ func (x *sh) wantState() {
 	assert.Equal(x.t, x.file("sub"), x.Dir())
 }
 
+// saved has the shell save its state now. It does so by itself when it is idle for a moment, and
+// before a script that may end it.
+func (x *sh) saved() {
+	x.t.Helper()
+	_, err := x.Checkpoint(x.t.Context())
+	require.NoError(x.t, err)
+}
+
 // pid returns bash's pid.
 func (x *sh) pid() int { return x.printedPID("echo $$") }
 

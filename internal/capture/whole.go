@@ -1,0 +1,87 @@
+package capture
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/proc"
+)
+
+// Output through a process substitution, as in "exec > >(tee log)", is written by a process
+// that bash does not wait for. Who reads the output of "bash -c" from a pipe gets it whole,
+// since the pipe ends with its last writer. So such writers are waited for, and no others: a
+// job in the background may write for ever.
+
+// How long a command waits for its process substitutions: until they have ended, but no
+// longer than substitutionQuiet after their last output, nor than substitutionMost in all.
+const (
+	substitutionQuiet = time.Second
+	substitutionMost  = 5 * time.Second
+	substitutionLook  = 20 * time.Millisecond
+
+	// substitutionStart is how long a fork of bash may take to become one.
+	substitutionStart = 250 * time.Millisecond
+)
+
+// AwaitSubstitutions waits for the process substitutions among the processes that the command
+// has left running, and returns the others and those that still run. More says which have
+// come since it was asked before, since those may start others; it may say again which are
+// known.
+func (m *Monitor) AwaitSubstitutions(ctx context.Context, left []command.Process, more func() []command.Process) []command.Process {
+	began, grown, size := time.Now(), time.Now(), int64(-1)
+	for {
+		writers, forks := m.substitutions(left)
+		forking := len(forks) > 0 && time.Since(began) < substitutionStart
+		if len(writers) > 0 {
+			proc.WaitAny(writers, substitutionLook)
+		} else if forking {
+			proc.WaitAny(forks, time.Millisecond)
+		}
+		m.Look()
+		stdout, stderr := m.o.Sizes()
+		if now := stdout + stderr; now != size {
+			grown, size = time.Now(), now
+		}
+		left = slices.DeleteFunc(left, hasEnded)
+		if time.Since(grown) > substitutionQuiet || time.Since(began) > substitutionMost || ctx.Err() != nil {
+			return left
+		}
+		// One that has given its output to another is no writer any more, but has started that.
+		known := len(left)
+		for _, p := range more() {
+			same := func(l command.Process) bool { return l.PID == p.PID && l.Start == p.Start }
+			if !slices.ContainsFunc(left, same) {
+				left = append(left, p)
+			}
+		}
+		if len(writers) == 0 && !forking && len(left) == known {
+			return left
+		}
+	}
+}
+
+// substitutions returns who writes to the captures what it reads from a pipe, and who is a
+// fork of a shell that has the captures: it may be about to have its pipe. Many a program
+// closes both streams, one by one, before it ends.
+func (m *Monitor) substitutions(left []command.Process) (writers, forks []proc.ID) {
+	const stdin, stdout = 0, 1
+	for _, p := range left {
+		st, err := proc.Read(p.PID)
+		id := proc.ID{PID: p.PID, Start: p.Start}
+		switch {
+		case err != nil || st.ID() != id || !m.o.heldBy(p.PID) && !proc.Closed(p.PID, stdout):
+		case proc.ReadsPipe(p.PID) || proc.Closed(p.PID, stdin):
+			writers = append(writers, id)
+		case !st.Execed:
+			forks = append(forks, id)
+		}
+	}
+	return writers, forks
+}
+
+func hasEnded(p command.Process) bool {
+	st, err := proc.Read(p.PID)
+	return err != nil || st.ID() != (proc.ID{PID: p.PID, Start: p.Start}) || st.Zombie() || st.Exiting
+}

@@ -1,0 +1,48 @@
+package saved
+
+import (
+	"strings"
+
+	"github.com/limpet-sh/limpet/internal/script"
+)
+
+// The parts of a saved state. NUL bytes, which no variable can hold, stand between them.
+const (
+	partDir       = iota
+	partFunction  // the functions that bash was in
+	partWords     // the positional parameters, a dash, and the directories of the stack; all but the dash quoted
+	partOptions   // shopt, umask
+	partVariables // with their attributes
+	partFunctions
+	partMarks   // attributes of functions
+	partAliases // aliases and traps
+	partSet     // set -o, completions, disabled builtins
+	partSoft    // limits
+	partHard
+	partOpen // the paths of its descriptors, when it exits
+	partSeal
+	parts
+)
+
+// Commands is a command list by which bash prints its state, sealed by id, with builtins
+// alone. With descriptors, the paths of those are in it: that is for a bash that ends.
+func Commands(n script.Names, id string, descriptors bool) string {
+	commands := []string{
+		`printf '%s\0' "${PWD-}"`,
+		`printf '%s ' "${FUNCNAME[@]-}"`, `printf '\0'`,
+		`printf '%s ' "${@+"${@@Q}"}" - "${DIRSTACK[@]+"${DIRSTACK[@]@Q}"}"`, `printf '\0'`,
+		"shopt -p", "umask -p", `printf '\0'`,
+		"declare -p", `printf '\0'`,
+		"declare -f", `printf '\0'`,
+		"declare -F", `printf '\0'`,
+		"alias -p", "trap -p", `printf '\0'`,
+		"set +o", "complete -p", "enable -n", `printf '\0'`,
+		"ulimit -Sa", `printf '\0'`,
+		"ulimit -Ha", `printf '\0'`,
+	}
+	if descriptors {
+		commands = append(commands, `printf '%s ' /proc/self/fd/*`)
+	}
+	commands = append(commands, `printf '\0%s' `+id)
+	return string(n) + strings.Join(commands, "; "+string(n))
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package testenv
+
+// CloseInherited does nothing here.
+func CloseInherited() {}

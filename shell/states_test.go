@@ -1,0 +1,256 @@
+package shell_test
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+// oddStates are states that a shell can be in. Whatever becomes of its bash, the next one has
+// what the last one had, but for what is lost; and that is named.
+var oddStates = []struct {
+	name, set string
+	lost      []string // what bash cannot take back
+	ask       string   // asks for what counts; empty: for all that bash can print
+}{
+	{name: "nothing", set: ":"},
+	{name: "an integer that is none", set: `x='a b'; declare -i x`},
+	{name: "an exported integer that is none", set: `P=/usr/bin; declare -ix P`},
+	{name: "integers that are none", set: `a=(x/ 'y z'); declare -ai a`},
+	{name: "a readonly integer that is none", set: `x='a b'; declare -ir x`},
+	{name: "an integer that would run code", set: `x='a[$(touch ran)]'; declare -i x`},
+	{name: "a map of integers that are none", set: `declare -A m=([a]='x y' [b]='1/0'); declare -i m`},
+	{name: "cases", set: `u=Ab l=Ab c=ab; declare -u u; declare -l l; declare -c c`},
+	{name: "cases of arrays", set: `u=(Ab cD); declare -u u; declare -l l=(Ab)`},
+	{name: "a map with odd keys", set: `declare -A m; m["]"]=1; m["'"]=2; m[$'\n']=3; m['$x']=4; m['a b']=5; m['"']=6; m['\']=7; m['[']=8; m['*']=9; k='@'; m[$k]=10`},
+	{name: "a map with many keys", set: `declare -A m; for i in {1..99}; do m[$i]=$i; done`, ask: `echo ${#m[@]} ${m[7]} ${m[99]}`},
+	{name: "a readonly map", set: `declare -rA m=([a]=1)`},
+	{name: "declared only", set: `declare -x X; declare -a A; declare -A M; declare -i I; declare y`},
+	{name: "arrays", set: `a=([5]=x [1]='y z'); b=(); c=(''); d=($'a\nb')`},
+	{name: "exported arrays", set: `declare -ax a=(1 2)`},
+	{name: "a reference", set: `x=1; declare -n r=x`},
+	{name: "a reference to an element", set: `a=(1 2); declare -n r='a[1]'`},
+	{name: "a reference to nothing", set: `declare -n r=nope`},
+	{name: "a reference without a target", set: `declare -n r`},
+	{name: "references in a circle", set: `declare -n a=b; declare -n b=a`},
+	{name: "a readonly reference", set: `x=1; declare -nr r=x`},
+	{name: "odd bytes", set: `x=$'\xff\xfe\x01'; y=$'a\nb\tc'; z=é`},
+	{name: "a value that looks like a declaration", set: `x=$'1"\ndeclare -- y="2'; y='declare -x z="1"'`},
+	{name: "a value of quotes", set: `x="it's \"\$HOME\" \` + "`" + `id\` + "`" + ` \\ !"`},
+	{name: "a large value", set: `printf -v x '%*s' 1000000 ''`},
+	{name: "many variables", set: `for i in {1..500}; do declare "v$i=$i"; done`},
+	{name: "readonly variables", set: `readonly PS1='$ ' IFS PATH HOME`},
+	{name: "readonly bash variables", set: `readonly SHELLOPTS BASHOPTS; export SHELLOPTS`},
+	{name: "the mark is readonly", set: `readonly LIMPET_SESSION`},
+	{name: "IFS is odd", set: `IFS=':/ed'`},
+	{name: "IFS is empty", set: `IFS=`},
+	{name: "IFS is unset", set: `unset IFS`},
+	{name: "PATH is unset", set: `unset PATH`},
+	{name: "OLDPWD is unset", set: `cd /usr; cd /tmp; unset OLDPWD`},
+	{name: "PWD is unset", set: `unset PWD`},
+	{name: "PWD is made up", set: `PWD=/made/up`},
+	{name: "HOME, TERM and SHLVL are unset", set: `unset HOME TERM SHLVL OPTIND PS4`},
+	{name: "posix mode", set: `set -o posix`},
+	{name: "posix mode and odd names", set: `a:b() { :; }; set -o posix`},
+	{name: "posix mode by its variable", set: `POSIXLY_CORRECT=1`},
+	{name: "posix mode by its variable, readonly", set: `a.b() { :; }; readonly POSIXLY_CORRECT=1`},
+	{name: "compatibility", set: `shopt -s compat42`},
+	{name: "compatibility by its variable", set: `BASH_COMPAT=4.4`},
+	{name: "many options", set: `shopt -s extglob dotglob nullglob globstar lastpipe; shopt -u sourcepath cmdhist; set -fabCE; set -o pipefail`},
+	{name: "failglob and nocaseglob", set: `shopt -s failglob nocaseglob nocasematch`},
+	{name: "functrace", set: `set -T`},
+	{name: "arguments that are assignments", set: `set -k`},
+	{name: "extdebug", set: `shopt -s extdebug`},
+	{name: "a function that parses no more", set: inBash + `shopt -s extglob; eval 'f() { echo !(x); }'; shopt -u extglob; g() { :; }; alias a=b; trap : USR1`,
+		lost: []string{"function f"}, ask: `type -t g; alias a; trap -p`},
+	{name: "an extended pattern", set: "shopt -s extglob\neval 'f() { echo !(x); }'"},
+	{name: "functions with odd names", set: `eval '=() { :; }; !() { :; }; a:b() { :; }; a.b() { :; }; a/b() { :; }; 1() { :; }; -x() { :; }'`},
+	{name: "functions with documents", set: "f() { cat <<A; cat <<'B'\n$x \"it's\"\nA\n$y `z\nB\n}\ng() { cat <<-X\n\tx\n\tX\n}"},
+	{name: "a function with its redirection", set: `f() { echo; } >/dev/null 2>&1`},
+	{name: "a function that is a subshell", set: `f() ( echo )`},
+	{name: "exported functions", set: `f() { :; }; export -f f; a:b() { :; }; export -f a:b`},
+	{name: "readonly functions", set: `f() { :; }; readonly -f f; g() { :; }; declare -ft g`},
+	{name: "a function and an alias named alias", set: `alias() { echo mine; }; builtin alias alias='echo no' ls='ls -l'`},
+	{name: "a function named builtin", set: `builtin() { echo b; }`, ask: `type -t builtin`},
+	{name: "a function named command", set: `command() { echo c; }`},
+	{name: "functions named builtin and command", set: `builtin() { echo b; }; command() { echo c; }`, ask: `type -t builtin command`},
+	{name: "readonly functions named builtin and command", set: `builtin() { echo b; }; command() { echo c; }; readonly -f builtin command`, ask: `type -t builtin command`},
+	{name: "functions named as builtins", set: `eval() { :; }; printf() { :; }; declare() { :; }; unset() { :; }; trap() { :; }; cd() { :; }; shopt() { :; }; source() { :; }; .() { :; }; set() { :; }; exit() { :; }; read() { :; }; return() { :; }; enable() { :; }; kill() { :; }; umask() { :; }; ulimit() { :; }; export() { :; }; local() { :; }; test() { :; }; [() { :; }; :() { :; }`},
+	{name: "aliases", set: `alias a=b 'c=echo "it'\''s"' e= g='a; b'`},
+	{name: "an alias for every builtin", set: `shopt -s expand_aliases; f() { echo f; }; for b in $(compgen -b); do [[ $b == *[[:alnum:]]* ]] && alias "$b=false"; done`,
+		ask: `\alias | \wc -l; \declare -f f; \shopt expand_aliases`},
+	{name: "aliases that functions do not use", set: `ls() { :; }; f() { ls; }; shopt -s expand_aliases; alias ls='ls -l' f=g`},
+	{name: "traps", set: `trap $'echo "it\'s"\necho \'x\'' USR1; trap '' HUP; trap : USR2`},
+	{name: "a trap for the exit", set: `trap 'echo bye >>bye' EXIT`},
+	{name: "traps that fail or print", set: `trap 'echo err; false' ERR; trap 'echo ret; false' RETURN`, ask: `trap -p`},
+	{name: "a trap for DEBUG that prints", set: `trap 'x=$BASH_COMMAND' DEBUG`, ask: `trap -p`},
+	{name: "a trap for DEBUG that fails", set: `trap '! :' DEBUG`, ask: `trap -p`},
+	{name: "prompts", set: `PROMPT_COMMAND=(':' 'true'); PS1='$(:)> '; PS2='. '; PS4='+$LINENO '`},
+	{name: "a history in a fifo", set: `mkfifo fifo; set -o history; HISTFILE=$PWD/fifo; HISTSIZE=10`},
+	{name: "a history", set: `HISTFILE=$PWD/hist HISTFILESIZE=5; set -o history; shopt -s histappend`},
+	{name: "the umask", set: `umask 777`},
+	{name: "positional parameters", set: `set -- 'a b' '' $'x\ny' "it's" -- -x`},
+	{name: "many positional parameters", set: `set -- {1..2000}`},
+	{name: "a stack of directories", set: `mkdir 'a b'; pushd 'a b'; pushd /usr; pushd /`},
+	{name: "completions", set: `complete -W "a b it\'s" foo; complete -F _f -o nospace bar; complete -D -F _d; complete -E -W x; complete -C 'x y' '!'`},
+	{name: "disabled builtins", set: `enable -n times pwd`},
+	{name: "limits", set: `ulimit -c 0; ulimit -S -n 200; ulimit -S -s 4096`},
+	{name: "few descriptors", set: `ulimit -n 30`},
+	{name: "small files", set: `ulimit -f 4000`},
+	{name: "little memory", set: `ulimit -v 4000000`},
+	{name: "little processor time", set: `ulimit -S -t 1000`},
+	{name: "TMOUT", set: `export TMOUT=1`},
+	{name: "TMOUT, readonly", set: `readonly TMOUT=900`},
+	{name: "errexit", set: `set -e`, ask: `:`},
+	{name: "an ignored EOF", set: `set -o ignoreeof`},
+	{name: "restricted names", set: `BASH_ENV=/nope ENV=/nope SHELL=/bin/false; export SHELL`},
+	{name: "special variables unset", set: `unset RANDOM SECONDS LINENO BASH_ARGV0 DIRSTACK COMP_WORDBREAKS HISTCMD GROUPS`, ask: `echo ok`},
+	{name: "getopts", set: `set -- -a -b x; getopts ab o; getopts ab o`},
+	{name: "locales", set: `LC_ALL=C; LANG=nope_NOPE; export LC_ALL`},
+}
+
+// A shell that a command has made useless is given up: the next command has one that works.
+func TestAShellThatIsOfNoUseIsReplaced(t *testing.T) {
+	for _, set := range []string{
+		"ulimit -f 0", "ulimit -f 0; echo x >f", "set -r", "ulimit -n 3", "ulimit -v 100",
+		"builtin() { :; }; command() { :; }; eval() { :; }; .() { :; }; printf() { :; }",
+		"builtin() { :; }; command() { :; }; printf() { :; }",
+		"enable -n . eval builtin printf declare", "readonly IFS=x PWD OLDPWD", "exec 0<&- 1>&- 2>&-",
+		"shopt -s extdebug; set -T; trap 'true' DEBUG", "set -v", "set -x", "set -n", "set -t", "set -euo pipefail",
+	} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			run(t, sh, "kept=1")
+			checkpoint(t, sh)
+			_, _ = sh.Run(testenv.Context(t), set) // It may end bash, or fail: what counts is the next one.
+			for range 2 {
+				res := run(t, sh, "\\echo ok $kept")
+				assert.Equal(t, "ok 1\n", res.Stdout.String())
+				assert.Zero(t, res.ExitCode)
+			}
+		})
+	}
+}
+
+// What is too large for a state is named, and nothing else is lost.
+func TestALargeVariableIsRestoredAndALargerOneIsNamed(t *testing.T) {
+	sh := start(t, nil)
+	for _, row := range []struct {
+		mib  string
+		want string
+		lost []string
+	}{
+		{"20", "20971520", nil},
+		{"40", "0", []string{"variable x, which has more than 32 MiB"}},
+	} {
+		run(t, sh, "y=1; printf -v x '%*s' $(("+row.mib+"<<20)) ''; z=2")
+		pid := bashPID(t, sh)
+		checkpoint(t, sh)
+		killAndWait(t, pid)
+		res := run(t, sh, `echo ${#x} $y $z`)
+		assert.Equal(t, row.want+" 1 2\n", res.Stdout.String())
+		require.NotNil(t, res.Restart)
+		assert.Equal(t, row.lost, res.Restart.Lost)
+	}
+}
+
+func TestTMOUTDoesNotEndAnIdleShell(t *testing.T) {
+	for _, set := range []string{"export TMOUT=1", "readonly TMOUT=1"} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			pid := bashPID(t, sh)
+			run(t, sh, set)
+			idle := time.NewTimer(3 * time.Second) // Three times what bash would wait.
+			defer idle.Stop()
+			<-idle.C
+			res := run(t, sh, "echo $$ $TMOUT")
+			assert.Nil(t, res.Restart)
+			assert.Equal(t, strconv.Itoa(pid)+" 1\n", res.Stdout.String())
+		})
+	}
+}
+
+// everything prints what bash has, but for what it changes itself.
+const everything = `{
+	\builtin declare -p; \builtin declare -f; \builtin declare -F; \builtin alias -p; \builtin trap -p
+	\builtin shopt -p; \builtin set +o; \builtin umask; \builtin ulimit -Sa; \builtin ulimit -Ha; \builtin complete -p
+	\builtin enable -n; \builtin printf '%q ' "$@"; \builtin dirs -l -p; } 2>&1`
+
+// changing are the declarations that are never the same. Bash gives COMP_WORDBREAKS its value
+// when somebody asks for it.
+var changing = regexp.MustCompile(`(?m)^declare -\S+ (_|BASH\w*|EPOCH\w+|RANDOM|SRANDOM|SECONDS|PPID|LINENO|PIPESTATUS|LIMPET_SESSION|FUNCNAME|HISTCMD|COLUMNS|LINES|COMP_WORDBREAKS)\b.*\n`)
+
+func TestEveryStateSurvivesItsBash(t *testing.T) {
+	for _, row := range oddStates {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			pid := bashPID(t, sh)
+			_, err := sh.Run(testenv.Context(t), row.set)
+			require.NoError(t, err)
+			ask := row.ask
+			if ask == "" {
+				ask = everything
+			}
+			want := answerOf(t, sh, ask)
+			state := checkpoint(t, sh)
+			for round := range 2 {
+				killAndWait(t, pid)
+				res := run(t, sh, "\\echo ok $$")
+				require.Regexp(t, `^ok \d+\n$`, res.Stdout.String())
+				assert.Zero(t, res.ExitCode)
+				pid, err = strconv.Atoi(strings.Fields(res.Stdout.String())[1])
+				require.NoError(t, err)
+				require.NotNil(t, res.Restart)
+				if round == 0 {
+					assert.Equal(t, row.lost, notTaken(res.Restart.Lost), "what is missing is named")
+				} else {
+					assert.Empty(t, notTaken(res.Restart.Lost), "once")
+				}
+				assert.Equal(t, want, answerOf(t, sh, ask))
+			}
+
+			other := start(t, &shell.Options{State: &state})
+			res := run(t, other, "\\echo ok")
+			assert.Equal(t, "ok\n", res.Stdout.String())
+			if row.lost != nil {
+				require.NotNil(t, res.Restart)
+				assert.Equal(t, row.lost, notTaken(res.Restart.Lost))
+			}
+			assert.Equal(t, want, answerOf(t, other, ask))
+
+			restart, err := sh.Restore(testenv.Context(t), state)
+			require.NoError(t, err)
+			assert.Equal(t, row.lost, notTaken(restart.Lost))
+			assert.Equal(t, want, answerOf(t, sh, ask))
+		})
+	}
+}
+
+// answerOf runs a script that asks for the state, and returns what it prints without what changes.
+func answerOf(t *testing.T, sh *shell.PersistentShell, ask string) string {
+	t.Helper()
+	res := run(t, sh, ask)
+	return changing.ReplaceAllString(res.Stdout.String(), "")
+}
+
+// notTaken returns the names of what bash could not take back.
+func notTaken(lost []string) (names []string) {
+	for _, text := range lost {
+		if list, ok := strings.CutPrefix(text, "what bash could not take back: "); ok {
+			names = append(names, strings.Split(list, ", ")...)
+		}
+	}
+	return slices.Clip(names)
+}
