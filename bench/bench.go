@@ -58,6 +58,7 @@ func names() []string {
 type bench struct {
 	ctx   context.Context // of the whole run: an interrupt ends it
 	quick bool
+	share int // some does one part in so many of the work
 	repo  string
 
 	bash string
@@ -71,7 +72,10 @@ type bench struct {
 }
 
 func newBench(ctx context.Context, quick bool, repo string) (*bench, error) {
-	b := &bench{ctx: ctx, quick: quick, repo: repo, env: shell.DefaultEnv()}
+	b := &bench{ctx: ctx, quick: quick, share: 1, repo: repo, env: shell.DefaultEnv()}
+	if quick {
+		b.share = 10
+	}
 	var err error
 	if b.bash, err = transport.FindBash(""); err != nil {
 		return nil, err
@@ -85,13 +89,8 @@ func newBench(ctx context.Context, quick bool, repo string) (*bench, error) {
 
 func (b *bench) close() { _ = os.RemoveAll(b.files) } // Best effort: it is a temporary directory.
 
-// some is n, or a tenth of it in a quick run, but one at least.
-func (b *bench) some(n int) int {
-	if b.quick {
-		n = max(n/10, 1)
-	}
-	return n
-}
+// some is n, or a part of it in a quick run, but one at least.
+func (b *bench) some(n int) int { return max(n/b.share, 1) }
 
 func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)

@@ -2,6 +2,7 @@
 //
 //	go -C bench run .            # everything, about five minutes
 //	go -C bench run . -quick     # a tenth of the work
+//	go -C bench run . -smoke     # each workload, once or twice: does it run at all?
 //	go -C bench run . -only true,start
 //
 // It prints a Markdown table on stdout, and writes the raw samples, the table
@@ -26,13 +27,14 @@ import (
 
 func main() {
 	quick := flag.Bool("quick", false, "do a tenth of the work")
+	smoke := flag.Bool("smoke", false, "run each workload as shortly as can be, and print and write no figures")
 	only := flag.String("only", "", "comma-separated `workloads` to run: "+strings.Join(names(), ", "))
 	out := flag.String("out", "", "`directory` for the results (default results, or results/partial after -quick or -only)")
 	repo := flag.String("repo", "..", "git `repository` whose clone the hour workload works on")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *quick, *only, *out, *repo)
+	err := run(ctx, *quick, *smoke, *only, *out, *repo)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -40,7 +42,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, quick bool, only, out, repo string) error {
+func run(ctx context.Context, quick, smoke bool, only, out, repo string) error {
 	chosen, err := choose(only)
 	if err != nil {
 		return err
@@ -52,11 +54,14 @@ func run(ctx context.Context, quick bool, only, out, repo string) error {
 			out = filepath.Join(out, "partial")
 		}
 	}
-	b, err := newBench(ctx, quick, repo)
+	b, err := newBench(ctx, quick || smoke, repo)
 	if err != nil {
 		return err
 	}
 	defer b.close()
+	if smoke {
+		b.share = 100
+	}
 	for _, w := range chosen {
 		began := time.Now()
 		b.progress("%s: %s ...", w.name, w.about)
@@ -64,6 +69,9 @@ func run(ctx context.Context, quick bool, only, out, repo string) error {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 		b.progress("%s: done in %.1f s", w.name, time.Since(began).Seconds())
+	}
+	if smoke {
+		return nil // So few samples say nothing.
 	}
 	b.report.Machine.LoadAfter = loadAverage()
 	text := b.report.markdown()

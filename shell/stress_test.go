@@ -33,6 +33,7 @@ const (
 
 const (
 	stressDefault = 3 * time.Second
+	stressAll     = time.Minute // in ./test all
 	stepsAtMost   = 20          // in a sequence
 	shrinkTime    = time.Minute // for a failed one
 )
@@ -42,6 +43,9 @@ const (
 func TestStressOfRandomHostileSequences(t *testing.T) {
 	testenv.NeedProc(t)
 	limit, seed := stressDefault, uint64(1)
+	if testenv.All() {
+		limit = stressAll
+	}
 	var err error
 	if text := os.Getenv(stressVar); text != "" {
 		limit, err = time.ParseDuration(text)
