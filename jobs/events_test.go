@@ -57,6 +57,7 @@ func settle(t *testing.T, r *jobs.Registry, id string) {
 }
 
 func TestCompletionIsToldOnceByEachWay(t *testing.T) {
+	testenv.Slow(t)
 	for way, take := range map[string]func(t *testing.T, r *jobs.Registry, k *taker){
 		"polling": func(t *testing.T, r *jobs.Registry, k *taker) {
 			testenv.Await(t, "20 events", func() bool {
@@ -219,7 +220,7 @@ func TestWithNotifyTheEndIsToldAndMatchesAreNot(t *testing.T) {
 func TestNothingIsToldAfterTheEnd(t *testing.T) {
 	testenv.NeedProc(t)
 	r := open(t, nil)
-	job, _ := run(t, r, jobs.Spec{Command: "(setsid bash -c 'read x <fifo; echo match; read x <fifo' &) ; echo over", Watch: []string{"match"}, Dir: fifoDir(t)})
+	job, _ := run(t, r, jobs.Spec{Command: "(setsid bash -c 'exec 9<>fifo; read x <&9; echo match; read x <&9' &) ; echo over", Watch: []string{"match"}, Dir: fifoDir(t)})
 	require.True(t, job.Leftover)
 	fifo := filepath.Join(job.Dir, "fifo")
 	writeFIFO(t, fifo)

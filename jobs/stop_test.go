@@ -94,12 +94,18 @@ func fifoDir(t *testing.T) string {
 	return dir
 }
 
-// writeFIFO lets whoever reads it go on.
+// writeFIFO lets whoever reads it go on. A script that reads it more than once keeps it open
+// for that, "exec 9<>fifo": else it may open it while the writer before has not closed it yet,
+// and be told of the end.
 func writeFIFO(t *testing.T, path string) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = f.WriteString("\n")
+	var f *os.File
+	testenv.Await(t, "somebody who reads "+path, func() bool {
+		var err error
+		f, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		return err == nil
+	})
+	_, err := f.WriteString("\n")
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 }

@@ -370,6 +370,7 @@ func TestCloseDoesNotHangOnAnotherUsersProcess(t *testing.T) {
 	program := filepath.Join(dir, "program")
 	require.NoError(t, os.WriteFile(program, self, 0o755))
 	cmd := exec.CommandContext(testenv.Context(t), program, dir)
+	cmd.Dir = dir // Others may not be let into that of the package.
 	cmd.Env = append(os.Environ(), foreignVar+"=1", "HOME="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	// A bash that is root's and runs as that, whoever starts it.

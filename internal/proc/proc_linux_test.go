@@ -275,7 +275,7 @@ func TestKillAllLeavesNothing(t *testing.T) {
 	proc.KillAll(entry)
 	for _, st := range stats {
 		now, err := proc.Read(st.PID)
-		assert.True(t, err != nil || now.ID() != st.ID() || now.Zombie(), "%+v", now)
+		assert.True(t, err != nil || now.ID() != st.ID() || now.Zombie() || now.Exiting, "%+v", now)
 	}
 	now, err := proc.Read(bystander.PID)
 	require.NoError(t, err)
