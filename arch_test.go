@@ -29,8 +29,8 @@ type pkg struct {
 func (p pkg) name() string { return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/") }
 
 // modules are the directories of the Go modules in this repository: the library, and the
-// benchmark, whose dependencies shall not be the library's.
-var modules = []string{".", "bench"}
+// benchmark and the tools of the tests, whose dependencies shall not be the library's.
+var modules = []string{".", "bench", "internal/tools"}
 
 // packages returns those of all modules.
 func packages(t *testing.T) []pkg {

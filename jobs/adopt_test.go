@@ -71,6 +71,7 @@ func TestAForegroundCommandBecomesAJob(t *testing.T) {
 
 // Nobody reads what an adopted command prints, if its supervisor is gone.
 func TestAnAdoptedCommandOutlivesItsSupervisorForAMomentOnly(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	dir := testenv.TempDir(t)
 	sh := shellIn(t, dir)

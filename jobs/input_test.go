@@ -46,6 +46,7 @@ func TestEndOfFileComesBehindAllThatWasWritten(t *testing.T) {
 }
 
 func TestWritingSaysWhyItCannotBe(t *testing.T) {
+	testenv.Slow(t)
 	r := open(t, nil)
 	deaf := start(t, r, jobs.Spec{Command: "sleep 1000", Stdin: true})
 	n, err := r.Write(deaf.ID, make([]byte, 1<<20))
@@ -118,6 +119,7 @@ func TestCtrlCReachesTheForegroundProgram(t *testing.T) {
 
 // Nor can what nobody has read keep it from its end.
 func TestAJobOnATerminalThatReadsNothingEnds(t *testing.T) {
+	testenv.Slow(t)
 	r := open(t, nil)
 	job := start(t, r, jobs.Spec{Command: "echo up; until [[ -e go ]]; do sleep 0.01; done; exit 3", PTY: true, Dir: t.TempDir()})
 	until(t, r, job.ID, "up")

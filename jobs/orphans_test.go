@@ -167,6 +167,7 @@ func TestTheChildrenOfALostJobEndWithItsProgram(t *testing.T) {
 
 // A test binary that is killed takes its jobs with it, though they outlive any other program.
 func TestNoJobOutlivesAKilledTest(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	dir := t.TempDir()
 	p := play(t, "reap", dir)

@@ -100,6 +100,7 @@ func TestJobsAreForgottenByThemselves(t *testing.T) {
 // What is counted is bounded, however long it goes on: nothing but what is in the
 // directory grows with the number of jobs, and that is removed.
 func TestAYearOfJobsLeavesNothing(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	r, c := opened(t, Options{MaxFinished: 4})
 	warm := finish(t, r, Spec{Command: "true", Notify: true, Watch: nil})

@@ -37,6 +37,7 @@ func places(t *testing.T) map[string]func(t *testing.T, dir string) transport.Tr
 	return map[string]func(t *testing.T, dir string) transport.Transport{
 		"transport": func(*testing.T, string) transport.Transport { return counting{starts: &atomic.Int32{}} },
 		"sandbox": func(t *testing.T, dir string) transport.Transport {
+			testenv.Slow(t)
 			if _, err := sandbox.Probe(t.Context()); err != nil {
 				t.Skipf("no sandbox is to be had here: %q", err)
 			}
@@ -48,6 +49,7 @@ func places(t *testing.T) map[string]func(t *testing.T, dir string) transport.Tr
 }
 
 func TestJobsRunByAnyTransport(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	for name, place := range places(t) {
 		t.Run(name, func(t *testing.T) {

@@ -364,6 +364,7 @@ func TestMethodsOfBothEras(t *testing.T) {
 }
 
 func TestABodyThatIsTooLargeIsRefused(t *testing.T) {
+	testenv.Slow(t)
 	s := serveHTTP(t)
 	large := initialize + strings.Repeat(" ", 16<<20)
 	for _, headers := range []map[string]string{nil, modern} {

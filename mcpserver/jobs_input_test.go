@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 func TestWhatIsWrittenToAJobIsRead(t *testing.T) {
@@ -62,6 +64,7 @@ func TestWhyAJobCannotBeWrittenToIsToldWithTheRemedy(t *testing.T) {
 }
 
 func TestAJobThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{})
 	id := h.background("default", "sleep 1000", object{"keep_stdin_open": true})
 	text := h.refuse("job_write", object{"job": id, "text": strings.Repeat("x", 1<<20)})

@@ -434,6 +434,7 @@ func TestErrorsAreInTheWordsOfTheProgram(t *testing.T) {
 }
 
 func TestAClientThatReadsNothingIsGivenUp(t *testing.T) {
+	testenv.Slow(t)
 	sessions, err := session.New(nil)
 	require.NoError(t, err)
 	server, err := mcpserver.New(sessions, nil)

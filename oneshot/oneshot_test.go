@@ -225,6 +225,7 @@ func TestUseAfterCloseIsErrClosed(t *testing.T) {
 // A stopped script never runs its next command, however its child takes the
 // signal.
 func TestAStoppedScriptNeverRunsItsNextCommand(t *testing.T) {
+	testenv.Slow(t)
 	for _, script := range []string{
 		"echo >ready; sleep 50; touch X",
 		`bash -c 'trap "exit 0" INT; echo >ready; sleep 50 & wait'; touch X`,
@@ -342,6 +343,7 @@ func TestAnotherInterpreterIsNoBash(t *testing.T) {
 // A write to a process that does not read is given up in time, but that is no reason
 // to cut its input.
 func TestStdinIsWholeForACommandThatReadsLate(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	r := oneshot.New(&oneshot.Options{RuntimeDir: t.TempDir()})
 	t.Cleanup(func() { require.NoError(t, r.Close()) })

@@ -15,20 +15,34 @@ import (
 // workspaceVar names the workspace of the suite, for the programs that it runs.
 const workspaceVar = "LIMPET_SANDBOXTEST_WORKSPACE"
 
-// What the core promises, and a sandbox could break, holds in one too: all of it in ./test
-// all. All directories of the suite
-// are in one workspace.
-func TestConformance(t *testing.T) { conform(t, nil) }
+// What limpet promises holds in a sandbox too. All directories of the suite are in one
+// workspace.
+func TestConformance(t *testing.T) { conform(t, transporttest.RunPart, nil) }
 
 // Nor does it matter who it is that runs there.
 func TestConformanceAsAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run something as another user")
 	}
-	conform(t, &sandbox.Credential{UID: 12345, GID: 12346})
+	conform(t, transporttest.RunCore, other)
 }
 
-func conform(t *testing.T, who *sandbox.Credential) {
+func TestWorksByPolling(t *testing.T) {
+	testenv.OnlyAll(t)
+	conform(t, transporttest.RunPolled, nil)
+}
+
+func TestWorksByPollingAsAnotherUser(t *testing.T) {
+	testenv.OnlyAll(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root can run something as another user")
+	}
+	conform(t, transporttest.RunPolled, other)
+}
+
+var other = &sandbox.Credential{UID: 12345, GID: 12346}
+
+func conform(t *testing.T, suite func(*testing.T, func(*testing.T) transport.Transport, ...transporttest.Trait), who *sandbox.Credential) {
 	testenv.Slow(t)
 	need(t)
 	workspace := os.Getenv(workspaceVar)
@@ -44,7 +58,7 @@ func conform(t *testing.T, who *sandbox.Credential) {
 	if !sandbox.TellsSignals() {
 		traits = append(traits, transporttest.HidesSignals)
 	}
-	transporttest.RunPart(t, func(t *testing.T) transport.Transport {
+	suite(t, func(t *testing.T) transport.Transport {
 		policy := sandbox.WorkspaceWrite(workspace)
 		policy.Env.Pass = []string{"GITHUB_TOKEN"} // A check has it passed on.
 		policy.RunAs = who

@@ -113,6 +113,9 @@ func escape(t *testing.T, who role) {
 	t.Cleanup(func() { testenv.AwaitNone(t, who.mark(), "done") })
 	tried, toothless := 0, 0
 	for _, g := range groups {
+		if g.name == "session" && who.owner() == 0 && !testenv.All() {
+			continue // It takes half of the time, and root's sessions are like those of a user.
+		}
 		t.Run(g.name, func(t *testing.T) {
 			in := ground{who: who, shared: make(map[bool]*world)}
 			t.Cleanup(func() { in.clear(t) })

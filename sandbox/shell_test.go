@@ -25,6 +25,7 @@ import (
 // those of testdata/skips.
 func need(t *testing.T) {
 	t.Helper()
+	testenv.Slow(t)
 	if _, err := sandbox.Probe(t.Context()); err != nil {
 		t.Skipf("no sandbox is to be had here: %q", err)
 	}

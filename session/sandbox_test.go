@@ -20,6 +20,7 @@ import (
 // that nobody inside may write.
 func sandboxed(t *testing.T) (r *session.Registry, workspace, outside string) {
 	t.Helper()
+	testenv.Slow(t)
 	if err := sandbox.Try(testenv.Context(t), sandbox.WorkspaceWrite); err != nil {
 		t.Skipf("no sandbox is to be had here: %q", err)
 	}

@@ -20,6 +20,7 @@ func checkpoint(t *testing.T, sh *shell.PersistentShell) shell.State {
 }
 
 func TestACheckpointBringsEverythingBack(t *testing.T) {
+	testenv.Slow(t)
 	for _, row := range stateTable {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -75,6 +76,7 @@ func TestRestoreLeavesBackgroundProcessesRunning(t *testing.T) {
 }
 
 func TestAShellCanStartWithTheStateOfAnother(t *testing.T) {
+	testenv.Slow(t)
 	for _, row := range stateTable {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

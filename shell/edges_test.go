@@ -27,6 +27,7 @@ func lines(t *testing.T, path string) string {
 // The read builtin reads descriptor 0 in bash itself, as bash does at its
 // prompt. It may wait for as long as it likes.
 func TestAReadThatWaitsIsNotTakenForASilentBash(t *testing.T) {
+	testenv.Slow(t)
 	sh := start(t, nil)
 	res := run(t, sh, `while read -r l; do echo "got $l"; done < <(sleep 2.5; echo hi)`)
 	assert.Equal(t, "got hi\n", res.Stdout.String())
@@ -156,6 +157,7 @@ func TestAReadonlyVariableIsNotTakenForAnUnsetOne(t *testing.T) {
 // A script that opens /dev/stderr cuts the file, as it does with bash -c
 // 2>file. What it prints then counts as output all the same.
 func TestAScriptThatCutsItsOutputIsNotSilent(t *testing.T) {
+	testenv.Slow(t)
 	sh := start(t, nil)
 	var live bytes.Buffer
 	res, err := sh.Do(testenv.Context(t), command.Request{
@@ -197,6 +199,7 @@ func (s stuck) Write(p []byte) (int, error) {
 
 // A command that has ended waits for its Writer for as long as its caller does.
 func TestACallerMayGiveUpAWriterThatBlocks(t *testing.T) {
+	testenv.Slow(t)
 	w := stuck{make(chan struct{})}
 	defer close(w.free)
 	sh := start(t, nil)

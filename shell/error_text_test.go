@@ -21,6 +21,7 @@ import (
 
 // What an error says is all that many of its readers have.
 func TestErrorsSayWhatHappenedAndWhatToDo(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel() // It waits for a start that hangs.
 	ctx := testenv.Context(t)
 	cancelled, cancel := context.WithCancel(ctx)

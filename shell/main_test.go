@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	shell.SetRestorePatience(2 * time.Second) // Some tests wait for a bash that hangs.
 	os.Exit(testenv.Main(m))
 }
 

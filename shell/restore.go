@@ -21,12 +21,13 @@ import (
 // then, and what is missing is told: see Restart.Lost. That is the state from then on, so
 // nothing is tried twice.
 
-// Bounds of what bash may take to read a state: far more than builtins need, also beside
-// a load.
+// restorePatience bounds what bash may take to read a state: far more than builtins need,
+// also beside a load. It is a variable for tests, which have less.
+var restorePatience = 5 * time.Second
+
 const (
-	restorePatience = 5 * time.Second
-	restorePerMiB   = time.Second
-	restoreTries    = 8 // bashes that may be lost to pieces
+	restorePerMiB = time.Second // More patience, by the size of the state.
+	restoreTries  = 8           // bashes that may be lost to pieces
 )
 
 var (

@@ -82,6 +82,7 @@ func TestWhatCannotBeRestoredIsNamed(t *testing.T) {
 // What a variable makes bash do by itself is done before it reports on the next line.
 func TestAStateByWhichBashEndsOrHangsIsRestoredWithoutTheCause(t *testing.T) {
 	testenv.Slow(t)
+	t.Parallel() // Some rows wait for a bash that hangs.
 	for _, row := range []struct{ set, lost string }{
 		{"PROMPT_COMMAND='[[ ! -e spoilt ]] || exit 3'", "variable PROMPT_COMMAND"},
 		{"PS0='$([[ ! -e spoilt ]] || kill -9 $$)'", "variable PS0"},

@@ -147,6 +147,7 @@ var resultTable = []resultRow{
 }
 
 func TestResultsAndErrorsAreThoseOfTheTable(t *testing.T) {
+	testenv.Slow(t)
 	for _, row := range resultTable {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

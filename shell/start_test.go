@@ -237,6 +237,7 @@ func TestNothingIsLeftInTheRuntimeDirAfterClose(t *testing.T) {
 // Two sessions of one program share a directory and a guard. Whoever closes
 // must leave alone what another has just begun to use.
 func TestStartsBesideClosesAlwaysSucceed(t *testing.T) {
+	testenv.Slow(t)
 	dir, errs := t.TempDir(), make(chan error, 2)
 	for range 2 {
 		go func() {

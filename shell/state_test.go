@@ -94,6 +94,7 @@ func TestEverythingIsRestoredAfterAnExit(t *testing.T) {
 
 // What a script has changed that ran in a fork comes back, and nothing else.
 func TestEverythingComesBackFromAScriptThatExits(t *testing.T) {
+	testenv.Slow(t)
 	for _, row := range stateTable {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

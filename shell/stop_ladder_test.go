@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/oneshot"
 	"github.com/limpet-sh/limpet/shell"
@@ -47,6 +48,7 @@ func stoppedBy(t *testing.T, sh doer, dir, script string, ladder command.Ladder)
 // A trap for the step's signal runs, with the programs that it starts. It takes longer
 // than a shell that has missed a signal waits for the next one.
 func TestATrapForTheLaddersSignalRuns(t *testing.T) {
+	testenv.Slow(t)
 	const cleanup = `/bin/sleep 0.3 && : >CLEAN`
 	for _, row := range []struct {
 		script string

@@ -14,11 +14,13 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/shell"
 )
 
 func TestACommandThatStopsItsOwnShellIsStopped(t *testing.T) {
+	testenv.Slow(t)
 	for _, script := range []string{
 		"kill -STOP $$; touch X", "kill -STOP $BASHPID; touch X", "set -e; f() { kill -STOP $BASHPID; }; f; touch X", inBash + "kill -STOP $$; touch X",
 	} {
@@ -38,6 +40,7 @@ func TestACommandThatStopsItsOwnShellIsStopped(t *testing.T) {
 }
 
 func TestAShellThatSomebodyContinuesGoesOn(t *testing.T) {
+	testenv.Slow(t)
 	sh := start(t, &shell.Options{Dir: t.TempDir()})
 	assert.Equal(t, "on", says(t, sh, "(sleep 1.5; kill -CONT $$) & kill -STOP $$; echo on"))
 }

@@ -113,6 +113,7 @@ var goesOn = []struct {
 }
 
 func TestNoShellGoesOnAfterAStop(t *testing.T) {
+	testenv.Slow(t)
 	for _, row := range goesOn {
 		t.Run(row.script, func(t *testing.T) {
 			t.Parallel()
@@ -184,6 +185,7 @@ func TestProcessesWithoutAnEnvironmentEndWithTheirCommand(t *testing.T) {
 
 // The state comes back, though bash runs no exit trap after a SIGINT under job control.
 func TestAStopUnderJobControlLosesNoState(t *testing.T) {
+	testenv.Slow(t)
 	dir := t.TempDir()
 	sh := start(t, &shell.Options{Dir: dir})
 	run(t, sh, "set -m; sleep 900 &")

@@ -41,6 +41,7 @@ const (
 // TestStressOfRandomHostileSequences runs sequences of hostile commands, each in a
 // session of its own, stopped at random. After each of them the session must work.
 func TestStressOfRandomHostileSequences(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	limit, seed := stressDefault, uint64(1)
 	if testenv.All() {
@@ -71,12 +72,13 @@ func TestStressOfRandomHostileSequences(t *testing.T) {
 
 // TestEachHostileStepAlone runs several of each kind in fresh sessions.
 func TestEachHostileStepAlone(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
-	const each = 4
+	each := testenv.Repeats(0, 2, 8)
 	for i, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			r := rand.New(rand.NewPCG(uint64(i), each))
+			r := rand.New(rand.NewPCG(uint64(i), 4))
 			for range each {
 				s := newStep(k, r)
 				if !k.endless {

@@ -16,6 +16,7 @@ import (
 )
 
 func TestCloseHangsUpThenAsksThenKills(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	// Whoever obeys does so in time, however busy the machine is.
 	r := open(t, &terminal.Options{Ladder: interrupt.Ladder{{Signal: syscall.SIGHUP, Grace: time.Second}, {Signal: syscall.SIGTERM, Grace: 3 * time.Second}}})

@@ -204,6 +204,7 @@ func TestAHistoryKnowsTheSizeAndTheTimeAtEachOffset(t *testing.T) {
 }
 
 func TestAHistoryIsBounded(t *testing.T) {
+	testenv.Slow(t)
 	h := newHistory(testTime, DefaultSize)
 	for i := range 10 * mostTimes {
 		h.printed(int64(i), testTime.Add(ms(int64(10*i))))

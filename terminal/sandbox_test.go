@@ -20,6 +20,7 @@ import (
 // boxed is a registry whose programs may write only to dir, by default as who runs the test.
 func boxed(t *testing.T, dir string, who *sandbox.Credential) *terminal.Registry {
 	t.Helper()
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	if _, err := sandbox.Probe(t.Context()); err != nil {
 		t.Skipf("no sandbox is to be had here: %q", err)

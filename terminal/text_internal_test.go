@@ -33,6 +33,7 @@ func printedIn(data []byte, limit int64, reads int, forgetful bool) *display {
 }
 
 func TestTextOfWhatWasCutBeginsBetweenRunesAndSequences(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel() // It computes, and starts nothing.
 	const unit, plain = "\x1b[38;5;123m日本\x1b[0m\x1b]0;a title\a|", "日本|"
 	all := strings.Repeat(plain, 3000)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/term"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -158,6 +159,7 @@ func TestTerminalsCanBeSeenFromADirectoryThatIsGone(t *testing.T) {
 }
 
 func TestAHostWhoseDirectoryIsRemovedEnds(t *testing.T) {
+	testenv.Slow(t)
 	ts := newTerms(t)
 	id := ts.start("read -r x; echo hello")
 	var info terminal.Info

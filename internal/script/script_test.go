@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/limpet-sh/limpet/internal/script"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 // names returns the names of the traits that are set, one space between them.
@@ -469,6 +470,7 @@ func FuzzTraits(f *testing.F) {
 // TestHostile has texts that are as long and as deep as Read takes them. A goroutine that is out of
 // stack would end the test binary.
 func TestHostile(t *testing.T) {
+	testenv.Slow(t)
 	for _, unit := range []string{
 		"(')'", "((')'", "$(')'", "`", "${x:-'}'", "a|", "a&&", "!", "if ", "while ", "f() ", "function f ", "time ", "coproc ", "<<a ", "{ '}' ",
 		"eval ", "builtin ", "command ", "[[ ! ", "$((- ", "case a in a) ", "a[']'", "f;f(){ f;};", "x=", "echo @($(", "\"$(", "[[ ( ')' ", "eval \\\"",

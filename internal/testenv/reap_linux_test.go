@@ -59,6 +59,7 @@ func leave() error {
 }
 
 func TestNothingOutlivesTheTests(t *testing.T) {
+	testenv.Slow(t)
 	for _, row := range []struct {
 		end    string
 		kill   func(outer *os.Process, tests int) error

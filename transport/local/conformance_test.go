@@ -12,6 +12,11 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
-func TestConformance(t *testing.T) {
-	transporttest.Run(t, func(*testing.T) transport.Transport { return local.Transport{} })
+func here(*testing.T) transport.Transport { return local.Transport{} }
+
+func TestConformance(t *testing.T) { transporttest.Run(t, here) }
+
+func TestWorksByPolling(t *testing.T) {
+	testenv.Slow(t)
+	transporttest.RunPolled(t, here)
 }

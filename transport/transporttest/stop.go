@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -156,19 +157,20 @@ const stub = `echo "trap 'exit 0' INT; echo >ready; sleep 50 & wait" >stub; `
 // takes the signal; and what earlier commands set is there afterwards, even
 // when bash had to be replaced.
 func noNextCommand(t *testing.T, s suite) {
-	for _, script := range nextCommands {
-		x := s.start(t, func(o *shell.Options) { o.Ladder = hasty })
-		x.setState()
-		x.want("", "cd ..")
-		x.interruptAt("ready", script)
-		// Nobody lives who could do it later, and bash does something else.
-		assert.Empty(t, others(x), script)
-		assert.NoFileExists(t, x.file("X"), script)
-		x.run("trap - INT TERM HUP QUIT ERR DEBUG; set +e; cd sub")
-		x.wantState()
-		if t.Failed() {
-			t.Logf("up to here: %s", script)
-		}
+	for i, script := range nextCommands {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel() // Most of it is waiting for what obeys no signal.
+			t.Log(script)
+			x := s.start(t, func(o *shell.Options) { o.Ladder = hasty })
+			x.setState()
+			x.want("", "cd ..")
+			x.interruptAt("ready", script)
+			// Nobody lives who could do it later, and bash does something else.
+			assert.Empty(t, others(x), script)
+			assert.NoFileExists(t, x.file("X"), script)
+			x.run("trap - INT TERM HUP QUIT ERR DEBUG; set +e; cd sub")
+			x.wantState()
+		})
 	}
 	x := s.start(t)
 	_, _ = x.stopped(shell.ErrTimeout, command.Request{Script: "sleep 50; touch X", Timeout: short})
@@ -319,9 +321,9 @@ func idleTimeout(t *testing.T, s suite) {
 	assert.Equal(t, "out\n", res.Stdout.String())
 
 	// Output on either stream counts, and the total is longer than the limit.
-	const idle = 3 * time.Second
+	const idle = 1500 * time.Millisecond
 	res, err := x.do(command.Request{
-		Script: "for i in {1..8}; do sleep 0.5; if ((i % 2)); then echo $i; else echo $i >&2; fi; done", IdleTimeout: idle,
+		Script: "for i in {1..5}; do sleep 0.4; if ((i % 2)); then echo $i; else echo $i >&2; fi; done", IdleTimeout: idle,
 	})
 	require.NoError(t, err)
 	assert.Greater(t, res.Elapsed, idle)

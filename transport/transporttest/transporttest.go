@@ -33,60 +33,73 @@ type promise struct {
 	// the whole program has, or changes the program's environment.
 	alone bool
 
-	// polled runs the check once more without file events: see promise 40.
-	polled bool
-
-	// where says that the transport has a part in the promise: it starts and ends
-	// processes, passes on signals and streams, or shows files. The other promises are
-	// kept by bash and by this side, over whatever transport.
-	where bool
+	// part says which part in the promise the transport has.
+	part part
 }
 
+// part is how much a promise depends on the transport, and so where it is checked.
+type part int
+
+const (
+	// none: bash and this side keep the promise, over whatever transport. It is checked
+	// over the local one.
+	none part = iota
+
+	// some: the transport starts and ends processes, passes signals and streams on, or
+	// shows files. The promise is checked over every transport.
+	some
+
+	// core: a promise about stops, the state, or what is left behind, in which a fault of a
+	// transport, or of the file events, shows first. It is also checked for another user
+	// of a sandbox, and without file events (see promise 40).
+	core
+)
+
 var promises = []promise{
-	{number: 1, name: "BackgroundChildDoesNotHoldTheCall", check: backgroundChild, polled: true, where: true},
-	{number: 2, name: "SilentHolderOfTheOutputDoesNotHoldTheCall", check: silentHolder, polled: true},
+	{number: 1, name: "BackgroundChildDoesNotHoldTheCall", check: backgroundChild, part: core},
+	{number: 2, name: "SilentHolderOfTheOutputDoesNotHoldTheCall", check: silentHolder},
 	{number: 3, name: "NoFixedWaits", check: noFixedWaits, alone: true},
 	{number: 4, name: "FastExitsKeepStderrAndStatus", check: fastExits},
-	{number: 5, name: "OutputNeitherForgesNorEatsTheStatus", check: forgedStatus, polled: true},
-	{number: 6, name: "UnclosedQuoteIsStatusTwo", check: unclosedQuote, polled: true},
-	{number: 7, name: "BusyLoopTimesOutAndTheStateStays", check: busyLoop, polled: true, where: true},
+	{number: 5, name: "OutputNeitherForgesNorEatsTheStatus", check: forgedStatus},
+	{number: 6, name: "UnclosedQuoteIsStatusTwo", check: unclosedQuote},
+	{number: 7, name: "BusyLoopTimesOutAndTheStateStays", check: busyLoop, part: core},
 	{number: 7, name: "BashSurvivesAStopAtAnyMoment", check: anyMoment},
-	{number: 7, name: "ProgramThatIgnoresInterruptsStopsItsCommands", check: deafProgram, alone: true, where: true},
-	{number: 8, name: "StoppedScriptNeverRunsItsNextCommand", check: noNextCommand},
-	{number: 9, name: "TimeoutEndsTheWholeTree", check: wholeTree, polled: true, where: true},
-	{number: 10, name: "StubbornMembersAreKilled", check: stubbornMembers, where: true},
-	{number: 11, name: "TimeoutReturnsThePartialOutput", check: partialOutput, polled: true, where: true},
-	{number: 12, name: "JobsOfEarlierCommandsSurviveATimeout", check: earlierJobs, polled: true, where: true},
-	{number: 13, name: "CancelEndsTheCommandAtOnce", check: cancelled, polled: true, where: true},
-	{number: 14, name: "IdleTimeoutIsNotTheTotalOne", check: idleTimeout, polled: true},
-	{number: 15, name: "PkillByAWordOfTheCommandSparesTheShell", check: pkill, where: true},
-	{number: 16, name: "StatePersists", check: statePersists, polled: true, where: true},
-	{number: 17, name: "ExitIsItsStatusAndKeepsTheState", check: exitKeepsState, polled: true, where: true},
+	{number: 7, name: "ProgramThatIgnoresInterruptsStopsItsCommands", check: deafProgram, alone: true, part: some},
+	{number: 8, name: "StoppedScriptNeverRunsItsNextCommand", check: noNextCommand, part: core},
+	{number: 9, name: "TimeoutEndsTheWholeTree", check: wholeTree, part: core},
+	{number: 10, name: "StubbornMembersAreKilled", check: stubbornMembers, part: some},
+	{number: 11, name: "TimeoutReturnsThePartialOutput", check: partialOutput, part: some},
+	{number: 12, name: "JobsOfEarlierCommandsSurviveATimeout", check: earlierJobs, part: some},
+	{number: 13, name: "CancelEndsTheCommandAtOnce", check: cancelled, part: core},
+	{number: 14, name: "IdleTimeoutIsNotTheTotalOne", check: idleTimeout},
+	{number: 15, name: "PkillByAWordOfTheCommandSparesTheShell", check: pkill, part: some},
+	{number: 16, name: "StatePersists", check: statePersists, part: some},
+	{number: 17, name: "ExitIsItsStatusAndKeepsTheState", check: exitKeepsState, part: core},
 	{number: 18, name: "OptionsAndFunctionsCannotBreakTheProtocol", check: hostileOptions},
-	{number: 18, name: "DamageToTheSessionsFilesIsMended", check: hostileFiles},
-	{number: 19, name: "KilledBashComesBack", check: killedBash, polled: true, where: true},
+	{number: 18, name: "DamageToTheSessionsFilesIsMended", check: hostileFiles, part: core},
+	{number: 19, name: "KilledBashComesBack", check: killedBash, part: core},
 	{number: 19, name: "BashKilledWhileBusyComesBack", check: killedWhenBusy},
-	{number: 20, name: "DeletedDirectoryDoesNotBrickTheSession", check: deletedDir, where: true},
+	{number: 20, name: "DeletedDirectoryDoesNotBrickTheSession", check: deletedDir, part: some},
 	{number: 21, name: "ParallelCallersNeverMixResults", check: parallelCallers},
-	{number: 22, name: "ReadersOfStdinGetEndOfFile", check: endOfFile, polled: true, where: true},
+	{number: 22, name: "ReadersOfStdinGetEndOfFile", check: endOfFile, part: some},
 	{number: 24, name: "NoPagerAndNoEditorOpens", check: noPager},
-	{number: 25, name: "LongScriptRunsByteForByte", check: longScript, polled: true},
-	{number: 26, name: "StartIsBounded", check: boundedStart, where: true},
+	{number: 25, name: "LongScriptRunsByteForByte", check: longScript},
+	{number: 26, name: "StartIsBounded", check: boundedStart, part: some},
 	{number: 26, name: "StartIsSafeInTheBackgroundOfATerminal", check: backgroundOfTerminal},
-	{number: 27, name: "StreamsComeApartAndMergeInOrder", check: streams, polled: true, where: true},
+	{number: 27, name: "StreamsComeApartAndMergeInOrder", check: streams, part: core},
 	{number: 28, name: "EndlessOutputIsBounded", check: endlessOutput, alone: true},
 	{number: 29, name: "ReadersOfTheCapturesStayBounded", check: grepCaptures, alone: true},
-	{number: 30, name: "LongOutputHasHeadTailAndPages", check: longOutput, where: true},
+	{number: 30, name: "LongOutputHasHeadTailAndPages", check: longOutput, part: some},
 	{number: 31, name: "UTF8IsWholeAtTheCuts", check: wholeRunes},
-	{number: 36, name: "DescriptorsAndProcessesStayFlat", check: flat, alone: true, where: true},
-	{number: 36, name: "DieWithParentLeavesNoOrphans", check: killedProgram, where: true},
-	{number: 38, name: "FilesArePrivateAndRemovedAtClose", check: privateFiles, where: true},
-	{number: 38, name: "LeftoversOfACrashAreSwept", check: sweptAtStart, where: true},
-	{number: 38, name: "SecretsAreInNeitherArgvNorEnvironment", check: secrets, alone: true, where: true},
-	{number: 41, name: "AScriptEndsNeverTheSession", check: scriptEnds, polled: true, where: true},
-	{number: 42, name: "UsableAfterEveryDeath", check: everyDeath, where: true},
+	{number: 36, name: "DescriptorsAndProcessesStayFlat", check: flat, alone: true, part: some},
+	{number: 36, name: "DieWithParentLeavesNoOrphans", check: killedProgram, part: core},
+	{number: 38, name: "FilesArePrivateAndRemovedAtClose", check: privateFiles, part: core},
+	{number: 38, name: "LeftoversOfACrashAreSwept", check: sweptAtStart, part: some},
+	{number: 38, name: "SecretsAreInNeitherArgvNorEnvironment", check: secrets, alone: true, part: some},
+	{number: 41, name: "AScriptEndsNeverTheSession", check: scriptEnds, part: some},
+	{number: 42, name: "UsableAfterEveryDeath", check: everyDeath, part: core},
 	{number: 43, name: "DescriptorsAndNamesAreFree", check: freeNames},
-	{number: 44, name: "OutputIsWhole", check: wholeOutput, polled: true, where: true},
+	{number: 44, name: "OutputIsWhole", check: wholeOutput, part: some},
 	{number: 45, name: "WhatLimpetSaysCannotBeImitated", check: imitations},
 }
 
@@ -106,45 +119,63 @@ const EndsWithBash Trait = iota
 // that ended bash.
 const HidesSignals Trait = 1
 
-// Run runs the suite over the transports that new makes. The directories of
+// Run checks every promise over the transports that new makes. The directories of
 // the tests, below the temp directory, must look the same to what the
-// transport starts as they do here. With -short it is what [RunPart] runs.
+// transport starts as they do here.
+//
+// With -short only the core promises are checked.
 //
 // Some checks need a program of their own that they can kill: they run the
 // test binary again, as far as this call. Run it in a test that does nothing
-// before it, and not in parallel with others: some checks count.
+// before it, and not in parallel with others: some checks count. That goes for RunPart,
+// RunCore and RunPolled, too.
 func Run(t *testing.T, new func(t *testing.T) transport.Transport, traits ...Trait) {
-	run(t, !testing.Short(), new, traits)
+	run(t, suite{traits: traits}, new, none)
 }
 
-// RunPart is [Run] for a transport that is not the only one: it runs the promises in which
-// the transport has a part, and leaves out those that the first one has shown for all.
-// With LIMPET_TEST_ALL in the environment, as ./test all has it, it is the whole suite.
+// RunPart is [Run] for a transport that is not the first one: it leaves out the promises
+// that have nothing to do with the transport. In ./test all it is Run.
 func RunPart(t *testing.T, new func(t *testing.T) transport.Transport, traits ...Trait) {
-	run(t, testenv.All(), new, traits)
+	run(t, suite{traits: traits}, new, unlessAll(some))
 }
 
-func run(t *testing.T, whole bool, new func(t *testing.T) transport.Transport, traits []Trait) {
+// RunCore is [Run] for a transport that differs little from one that keeps all promises,
+// as a sandbox for another user does: it checks the core ones. In ./test all it is Run.
+func RunCore(t *testing.T, new func(t *testing.T) transport.Transport, traits ...Trait) {
+	run(t, suite{traits: traits}, new, unlessAll(core))
+}
+
+// RunPolled checks the core promises without file events. 40. Limpet works by polling
+// where inotify is missing.
+func RunPolled(t *testing.T, new func(t *testing.T) transport.Transport, traits ...Trait) {
+	run(t, suite{traits: traits, poll: pollInterval}, new, core)
+}
+
+func unlessAll(least part) part {
+	if testenv.All() {
+		return none
+	}
+	return least
+}
+
+func run(t *testing.T, s suite, new func(t *testing.T) transport.Transport, least part) {
 	if role := os.Getenv(roleVar); role != "" {
-		play(t, role, suite{transport: new(t)})
+		s.transport = new(t)
+		play(t, role, s)
 		return
+	}
+	if testing.Short() {
+		least = core
 	}
 	for _, p := range promises {
-		if whole || p.where {
-			t.Run(p.name, func(t *testing.T) { p.run(t, suite{transport: new(t), traits: traits}) })
+		if p.part >= least {
+			t.Run(p.name, func(t *testing.T) {
+				s := s
+				s.transport = new(t)
+				p.run(t, s)
+			})
 		}
 	}
-	if !whole {
-		return
-	}
-	// 40. Works by polling where inotify is missing.
-	t.Run("WorksByPolling", func(t *testing.T) {
-		for _, p := range promises {
-			if p.polled {
-				t.Run(p.name, func(t *testing.T) { p.run(t, suite{transport: new(t), traits: traits, poll: pollInterval}) })
-			}
-		}
-	})
 }
 
 func (p promise) run(t *testing.T, s suite) {
