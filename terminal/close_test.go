@@ -1,6 +1,7 @@
 package terminal_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -154,7 +155,8 @@ func TestNothingIsLeftOfManyTerminals(t *testing.T) {
 	close(work)
 	all.Wait()
 	testenv.Await(t, "all to leave memory", func() bool { return terminal.InMemory(r) == 0 })
-	assert.Equal(t, fds, testenv.FDs(t), "descriptors")
+	// A terminal leaves memory first, and is released and old ones are pruned then.
+	testenv.Await(t, fmt.Sprintf("no more than %d descriptors", fds), func() bool { return testenv.FDs(t) <= fds })
 	assert.Zero(t, testenv.Zombies())
 	assert.Empty(t, testenv.Marked(r.Mark()))
 	require.NoError(t, r.Close())
