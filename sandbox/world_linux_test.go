@@ -97,10 +97,11 @@ func (w *world) begin(t *testing.T) {
 
 // finish takes back what the probe's setup did.
 func (w *world) finish() {
-	for _, undo := range slices.Backward(w.undo) {
-		undo()
+	undo := w.undo
+	w.undo = nil // One that fails must not fail each probe that follows.
+	for _, one := range slices.Backward(undo) {
+		one()
 	}
-	w.undo = nil
 }
 
 // drop ends the program. It reports whether the program closed its shell and
