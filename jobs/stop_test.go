@@ -94,9 +94,9 @@ func fifoDir(t *testing.T) string {
 	return dir
 }
 
-// writeFIFO lets whoever reads it go on. A script that reads it more than once keeps it open
-// for that, "exec 9<>fifo": else it may open it while the writer before has not closed it yet,
-// and be told of the end.
+// writeFIFO writes a line to the fifo at path, for a script that waits to read one. A script
+// that reads several lines must keep the fifo open ("exec 9<>fifo"): if it opens the fifo again
+// before the first writer has closed it, its next read returns end-of-file.
 func writeFIFO(t *testing.T, path string) {
 	t.Helper()
 	var f *os.File

@@ -27,10 +27,10 @@ const (
 )
 
 // ServeStdio serves one client, a message a line, until in ends, which is how a client says
-// goodbye, or ctx does. Calls that are under way a second later are cancelled, and waited
-// for; whoever ends ctx can have them answered within that second, by a Source. It returns nil in these cases, and an error if the client cannot
-// be read, if it does not read its answers, or if the server is closed. It closes in
-// and out, unless a write to out hangs. Nothing else may write to out.
+// goodbye, or ctx does. Calls that are still running a second later are cancelled, and ServeStdio
+// waits for them. To have them answered before that, fire an interrupt.Source when ctx is
+// cancelled. ServeStdio returns nil when in or ctx has ended, and an error if the client cannot be
+// read, if it does not read its answers, or if the server is closed. It closes in and out, unless a write to out hangs. Nothing else may write to out.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	if s.ctx.Err() != nil {
 		return session.ErrClosed

@@ -10,9 +10,9 @@ import (
 )
 
 // Output through a process substitution, as in "exec > >(tee log)", is written by a process
-// that bash does not wait for. Who reads the output of "bash -c" from a pipe gets it whole,
-// since the pipe ends with its last writer. So such writers are waited for, and no others: a
-// job in the background may write for ever.
+// that bash does not wait for. A reader of "bash -c" on a pipe gets all of it, since the pipe
+// ends when its last writer has closed it. Limpet waits for process substitutions to the same
+// end, and for no other process: a job in the background may write for ever.
 
 // How long a command waits for its process substitutions: until they have ended, but no
 // longer than substitutionQuiet after their last output, nor than substitutionMost in all.
@@ -62,9 +62,10 @@ func (m *Monitor) AwaitSubstitutions(ctx context.Context, left []command.Process
 	}
 }
 
-// substitutions returns who writes to the captures what it reads from a pipe, and who is a
-// fork of a shell that has the captures: it may be about to have its pipe. Many a program
-// closes both streams, one by one, before it ends.
+// substitutions returns two kinds of processes. Writers read from a pipe and write to a
+// capture. Forks are shells that have a capture open and no pipe yet: each may be a process
+// substitution that is about to get its pipe. Many programs close both streams, one by one,
+// before they exit.
 func (m *Monitor) substitutions(left []command.Process) (writers, forks []proc.ID) {
 	const stdin, stdout = 0, 1
 	for _, p := range left {

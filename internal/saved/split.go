@@ -54,9 +54,9 @@ func withoutLarge(r io.Reader, most, total int) (kept []byte, names []string, er
 
 // quoting follows the quotes of a text: "..." and $'...' with backslashes, '...' without.
 type quoting struct {
-	quote   byte // that is open; 0 is none
-	literal bool // a backslash is one like any other
-	escaped bool // the next byte is nothing special
+	quote   byte // the quote that is open; 0: none
+	literal bool // a backslash escapes nothing
+	escaped bool // a backslash stands before the next byte
 	last    byte
 }
 

@@ -18,8 +18,8 @@ const nestingMax = 500
 // parsers keeps parsers for reuse: a new one costs more than a short script.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
-// parse returns the syntax tree of text, or nil if there is none, or if bash 5.2 would
-// read the text differently.
+// parse returns the syntax tree of text. It returns nil if the text does not parse, is too
+// long or too deep, or if bash 5.2 reads it differently than the parser.
 func parse(text string) *syntax.File {
 	if len(text) > parseMax || strings.HasSuffix(text, `\`) || nesting(text) > nestingMax {
 		return nil
