@@ -94,7 +94,9 @@ func (s *stopping) pin(signal func(syscall.Signal), shell proc.ID, counts func(p
 			// it yet, or stands in its kill -STOP $$.
 			seen.stood = signals.Awaits(syscall.SIGSTOP) || proc.Kills(shell.PID)
 			seen.traps = s.rung != syscall.SIGINT && signals.Handles(s.rung)
-			seen.awaits, seen.ended, seen.waits = len(awaited) > 0, ended, proc.AwaitsChild(shell.PID)
+			// A child that was waited for since the round began is not to be seen any more.
+			seen.ended = ended || childFaults(shell) != faults
+			seen.awaits, seen.waits = len(awaited) > 0, proc.AwaitsChild(shell.PID)
 			seen.ran, seen.late = proc.Ran(shell)-began, s.late()
 			seen.count()
 		}

@@ -16,6 +16,7 @@ import (
 // shell uses processor time meanwhile, but does not compute: to signal it now would be to
 // do so at a bad moment.
 func TestAShellThatStartsProgramsDoesNotCompute(t *testing.T) {
+	const patience = 30 * time.Second
 	cmd := exec.Command("bash", "-c", "while :; do /bin/true; done")
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
@@ -24,7 +25,8 @@ func TestAShellThatStartsProgramsDoesNotCompute(t *testing.T) {
 	})
 	shell, err := proc.Read(cmd.Process.Pid)
 	require.NoError(t, err)
-	const patience = 30 * time.Second
+	// Before its first child bash starts, and computes for that.
+	require.Eventually(t, func() bool { return childFaults(shell.ID()) > 0 }, patience, time.Millisecond)
 	s := stopping{stood: make(map[proc.ID]bool), limit: time.Now().Add(patience)}
 	began := proc.Ran(shell.ID())
 	tooLate := func(kid proc.Stat) bool {
