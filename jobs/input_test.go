@@ -108,7 +108,9 @@ func TestAJobOnATerminal(t *testing.T) {
 func TestCtrlCReachesTheForegroundProgram(t *testing.T) {
 	r := open(t, nil)
 	job := start(t, r, jobs.Spec{Command: `bash --norc -i`, PTY: true})
-	require.NoError(t, r.Submit(job.ID, "PS1='ready> '; echo started; sleep 1000"))
+	// What prints is in the foreground by then. Between two commands of a line nobody is: the
+	// second one would not be interrupted.
+	require.NoError(t, r.Submit(job.ID, "PS1='ready> '; sh -c 'echo started; exec sleep 1000'"))
 	until(t, r, job.ID, "^started")
 	_, err := r.Write(job.ID, []byte{3})
 	require.NoError(t, err)
