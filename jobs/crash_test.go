@@ -53,8 +53,13 @@ func crashingProgram() {
 			panic(err)
 		}
 		note("started", job.ID)
+		// At once: what is drained, and not noted before a kill, is lost to the test.
+		var told []string
 		for _, e := range r.Drain() {
-			note("told", e.Job.ID)
+			told = append(told, e.Job.ID)
+		}
+		if len(told) > 0 {
+			note("told", strings.Join(told, "\n"))
 		}
 		if list, _ := r.List(jobs.Filter{States: []jobs.State{jobs.Running}}); len(list) > 0 {
 			_, _ = r.Poll(list[rand.IntN(len(list))].ID, nil) // It may have ended.
