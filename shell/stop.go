@@ -112,6 +112,10 @@ func (t *target) SignalShell(sig syscall.Signal) {
 	}
 }
 
+// evictionGrace bounds how long a bash that was told to end, and has reported all the same, is
+// waited for: far more than its exit trap takes.
+const evictionGrace = time.Second
+
 // Back waits for bash's report. A SIGINT may have thrown away even the line
 // that reports it, so a new one is sent after each.
 func (t *target) Back(wait time.Duration) (back, dead bool) {
@@ -122,6 +126,14 @@ func (t *target) Back(wait time.Duration) (back, dead bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	why := t.r.Await(ctx, ipc.Wait{})
+	if why == ipc.Reported && t.b.obituary.evicted {
+		// It may have reported before the signal that ends it: to say now that it survived
+		// would be wrong a moment later. A trap of the user's may keep it alive.
+		select {
+		case <-t.b.conn.Done():
+		case <-time.After(evictionGrace):
+		}
+	}
 	return why == ipc.Reported, why == ipc.Ended || why == ipc.Reported && t.b.dead()
 }
 
