@@ -172,9 +172,14 @@ func (r *Registry) resolve(s Spec) (Spec, error) {
 	return s, nil
 }
 
-// environ is what the job gets, without the marks of what its program may run in.
+// environ is what the job gets, without the marks of what its program may run in, and on a
+// terminal of its own without what describes that of the program.
 func (r *Registry) environ(s Spec) []string {
-	env := append(slices.Clone(r.opts.Env), s.Env...)
+	env := slices.Clone(r.opts.Env)
+	if s.PTY {
+		env = environ.OffTerminal(env)
+	}
+	env = append(env, s.Env...)
 	if s.PTY && !slices.ContainsFunc(s.Env, func(e string) bool { return strings.HasPrefix(e, "TERM=") }) {
 		env = append(env, "TERM=xterm-256color")
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/jobs"
@@ -26,7 +28,11 @@ func (s *Session) StartJob(ctx context.Context, spec jobs.Spec) (jobs.Job, error
 	if err != nil {
 		return jobs.Job{}, err
 	}
-	where, done, err := s.surroundings(ctx, spec.Dir, func(env []string) []string { return env })
+	of := slices.Clone[[]string]
+	if spec.PTY {
+		of = environ.OffTerminal
+	}
+	where, done, err := s.surroundings(ctx, spec.Dir, of)
 	if err != nil {
 		return jobs.Job{}, err
 	}
@@ -97,7 +103,7 @@ func (s *Session) surroundings(ctx context.Context, dir string, of func(env []st
 	policy := *s.policy
 	policy.Env.Set = make(map[string]string, len(where.env))
 	for _, entry := range where.env {
-		if name, value, ok := strings.Cut(entry, "="); ok && identifier(name) {
+		if name, value, ok := strings.Cut(entry, "="); ok && syntax.ValidName(name) { // An exported function has another name.
 			policy.Env.Set[name] = value
 		}
 	}
@@ -106,14 +112,6 @@ func (s *Session) surroundings(ctx context.Context, dir string, of func(env []st
 		return where, nil, err
 	}
 	return where, done, nil
-}
-
-// identifier reports whether bash takes the name for a variable's. Exported functions have
-// others.
-func identifier(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	}) && (name[0] < '0' || name[0] > '9')
 }
 
 // HandOver moves the command that runs now to the background, as a job, and returns

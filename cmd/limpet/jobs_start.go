@@ -145,7 +145,7 @@ func (f *startFlags) spec(cmd *cobra.Command) (spec jobs.Spec, env []string, err
 		return spec, nil, err
 	}
 	return jobs.Spec{
-		Dir: f.shell.dir, PTY: f.pty, Size: jobs.Size{Rows: uint16(f.rows), Cols: uint16(f.cols)}, Stdin: f.stdin,
+		Dir: f.shell.dir, Env: append(f.shell.kept(), f.shell.env...), PTY: f.pty, Size: jobs.Size{Rows: uint16(f.rows), Cols: uint16(f.cols)}, Stdin: f.stdin,
 		Task: filter.Task, Session: filter.Session, Labels: filter.Labels, Watch: f.watch, Notify: f.notify,
 		Lifetime: jobs.Detached, Timeout: f.timeout, OutputLimit: int64(f.outputLimit),
 	}, env, nil

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"github.com/limpet-sh/limpet/command"
 )
 
@@ -84,6 +86,19 @@ func Default(keep ...string) []string {
 	return lastWins(env)
 }
 
+// Nameless returns those entries that bash passes on to programs, but has no variables for: their names
+// are no identifiers, as those of Windows and of job schedulers. No builtin lists or changes
+// them. A function that was exported (BASH_FUNC_f%%) is bash's own.
+func Nameless(env []string) (entries []string) {
+	for _, entry := range lastWins(env) {
+		name, _, _ := strings.Cut(entry, "=")
+		if !syntax.ValidName(name) && !strings.HasPrefix(name, "BASH_FUNC_") {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}
+
 // Terminal returns the program's environment as a program on a terminal of its own gets
 // it: pagers and editors are welcome there, and what describes the terminal that this
 // program may run in is not true of that one.
@@ -157,12 +172,14 @@ func lastWins(env []string) []string {
 // OnTerminal returns an environment as a program on a terminal of its own gets it: without
 // what Default has against pagers and editors, and what describes another terminal.
 func OnTerminal(env []string) []string {
-	var kept []string
-	for _, entry := range env {
+	return slices.DeleteFunc(OffTerminal(env), func(entry string) bool { return slices.Contains(quiet, entry) })
+}
+
+// OffTerminal returns an environment without what describes the terminal that its program may
+// run in.
+func OffTerminal(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		if !slices.Contains(quiet, entry) && !describesTerminal(name) {
-			kept = append(kept, entry)
-		}
-	}
-	return kept
+		return describesTerminal(name)
+	})
 }
