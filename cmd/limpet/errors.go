@@ -46,7 +46,7 @@ func signalName(sig syscall.Signal) string {
 
 // flagNames translates what the library calls its options: its errors name
 // the remedy, and here the remedy is a flag.
-var flagNames = strings.NewReplacer(
+var flagNames = strings.NewReplacer(append([]string{
 	"Options.Bash", "--bash",
 	"Options.StartTimeout", "--start-timeout",
 	"set RuntimeDir", "set --runtime-dir", "set StateDir", "set --state",
@@ -67,12 +67,23 @@ var flagNames = strings.NewReplacer(
 	"start it with Stdin or PTY", "start it with --stdin or --pty", "start it with PTY", "start it with --pty",
 	"stop it first", "stop it first, by limpet jobs stop", "close it first", "end it first, by limpet term stop",
 	"stop some, or raise Options.MaxRunning", "stop some, by limpet jobs stop",
+	"close some, or raise Options.MaxRunning", "end some, by limpet term stop",
+	", or open it without Options.ReadOnly", "",
 	"and Notify asks for the end", "and --notify asks for the end",
-	// There are no flags for these.
-	"FS.Git", "the library's FS.Git", "FS.Protect", "the library's FS.Protect",
-	"Proc.NestedWeak", "the library's Proc.NestedWeak",
-	"FS.Mask", "the library's FS.Mask", "FS.ScanMasks", "the library's FS.ScanMasks", "FS.ScanProtect", "the library's FS.ScanProtect",
-)
+	"set FS.Git=GitWritable", "use --git write",
+}, flagless...)...)
+
+// flagless are options of the library that no flag sets.
+var flagless = func() (pairs []string) {
+	for _, name := range []string{
+		"Env.Pass", "Env.Set", "FS.Access", "FS.Git", "FS.HomeDir", "FS.Home", "FS.Mask", "FS.Missing", "FS.Protect", "FS.Root", "FS.ScanMasks", "FS.ScanProtect",
+		"FS.TmpDir", "FS.Tmp", "Limits.MemoryMax", "Limits.PidsMax",
+		"Net.Mode", "Net.Unix", "Proc.Allow32Bit", "Proc.Hostname", "Proc.NestedWeak",
+	} {
+		pairs = append(pairs, name, "the library's "+name)
+	}
+	return pairs
+}()
 
 // explain returns what to tell the user about err; nothing if it says no more
 // than the exit code does.
@@ -84,14 +95,15 @@ func explain(err error) string {
 }
 
 // agentNames are flagNames for who cannot set flags, but tell those who can.
-var agentNames = strings.NewReplacer(
+var agentNames = strings.NewReplacer(append([]string{
 	"Options.Bash", "--bash of limpet mcp",
 	"Options.StartTimeout", "--start-timeout", "set RuntimeDir", "set --runtime-dir of limpet mcp", "set StateDir", "set --state of limpet mcp",
 	"by Net.Allow=HOST", "by --allow HOST of limpet mcp", "Net.Allow", "--allow of limpet mcp",
 	"FS.ExtraRO", "--ro of limpet mcp", "FS.ExtraRW", "--rw of limpet mcp", "show it by ExtraRO, or by Root: All", "show it by --ro of limpet mcp",
 	"ask that one, or look at the jobs with Options.ReadOnly", "give this limpet mcp another --state",
-	"stop some, or raise Options.MaxRunning", "stop some",
-)
+	"some, or raise Options.MaxRunning", "some", ", or open it without Options.ReadOnly", "",
+	"set FS.Git=GitWritable", "use --git write of limpet mcp", "FS.Workspace", "--workspace of limpet mcp",
+}, flagless...)...)
 
 // explainToAgent returns what to tell an agent about err.
 func explainToAgent(err error) string { return agentNames.Replace(unprefixed(err)) }
