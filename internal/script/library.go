@@ -7,12 +7,13 @@ import (
 )
 
 // Library is the functions that a shell has, by name, each as it is declared: NAME () { ... },
-// and the names of its readonly variables. The zero value has none. It is not safe for
+// the names of its readonly variables, its aliases, and whether lastpipe is on. The zero value has none. It is not safe for
 // concurrent use.
 type Library struct {
 	functions map[string]string
 	readonly  map[string]bool
 	aliases   map[string]string
+	lastpipe  bool
 	read      map[string]*syntax.Stmt // bodies of functions; nil if a function is unreadable
 }
 
@@ -34,6 +35,15 @@ func (l *Library) WithAliases(aliases map[string]string) *Library {
 	l.aliases = aliases
 	return l
 }
+
+// WithLastpipe says whether the last command of a pipeline runs in the shell itself (shopt
+// lastpipe), and returns the Library.
+func (l *Library) WithLastpipe(on bool) *Library {
+	l.lastpipe = on
+	return l
+}
+
+func (l *Library) hasLastpipe() bool { return l != nil && l.lastpipe }
 
 // alias returns what an alias stands for.
 func (l *Library) alias(name string) (value string, ok bool) {

@@ -99,5 +99,8 @@ func (w *walker) shopt(words []*syntax.Word) {
 		if !ok || name == "failglob" {
 			w.mark(&w.traits.Failglob)
 		}
+		if !ok || name == "lastpipe" {
+			w.mark(&w.traits.Lastpipe)
+		}
 	}
 }

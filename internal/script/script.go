@@ -62,6 +62,9 @@ type Traits struct {
 
 	// Pipeline: there is a | in it. Test: there is a [[. Enable: it calls enable.
 	Pipeline, Test, Enable bool
+	// Lastpipe: it calls shopt for lastpipe, by which the last command of a pipeline runs in the shell
+	// itself. The other traits are then as if it had been on from the start.
+	Lastpipe bool
 	// Limits: it calls ulimit.
 	Limits bool
 	// BuiltinFunction and CommandFunction: it defines a function of the name builtin, or command.
@@ -92,8 +95,12 @@ func (s *Script) Traits(lib *Library) Traits {
 	if s.file == nil {
 		return Traits{Unreadable: true}
 	}
-	w := walker{lib: lib}
+	w := walker{lib: lib, lastpipe: lib.hasLastpipe()}
 	w.script(s.file)
+	if w.traits.Lastpipe && !w.lastpipe {
+		w = walker{lib: lib, lastpipe: true}
+		w.script(s.file)
+	}
 	w.traits.Lines = lines(s.file)
 	return w.traits
 }

@@ -201,9 +201,14 @@ func TestTraits(t *testing.T) {
 		{"shopt -uo errexit", "Shopt Changes"},
 		{"shopt -s nullglob", "Shopt Changes"},
 		{"shopt -s failglob", "Shopt Failglob Changes"},
+		{"shopt -s lastpipe; echo | exit 3", "Exits Shopt Pipeline Lastpipe Changes"},
+		{"echo | exit 3; shopt -s lastpipe", "Exits Shopt Pipeline Lastpipe Changes"},
+		{"shopt -s lastpipe; exit 3 | cat | read x", "Shopt Pipeline Lastpipe Changes"},
+		{"shopt -s lastpipe; (echo | exit 3)", "Shopt Lastpipe Changes"},
+		{"(shopt -s lastpipe); echo | exit 3", "Pipeline"},
 		{"shopt -u expand_aliases", "Shopt Aliases Changes"},
-		{"shopt -s $name", "Options Modal Verbose Shopt Aliases Failglob Changes"},
-		{"shopt $all", "Options Modal Verbose Shopt Aliases Failglob Changes"},
+		{"shopt -s $name", "Options Modal Verbose Shopt Lastpipe Aliases Failglob Changes"},
+		{"shopt $all", "Options Modal Verbose Shopt Lastpipe Aliases Failglob Changes"},
 		{"POSIXLY_CORRECT=", "Options Modal Changes"},
 		{"export POSIXLY_CORRECT=1", "Options Modal Changes"},
 		{"unset x", "Functions Changes"},
@@ -423,6 +428,19 @@ func TestAliases(t *testing.T) {
 		{"loop", ""},
 		{"two", "Exits PID Changes"},
 		{"pipe", "Pipeline"},
+	} {
+		assert.Equal(t, test.want, names(script.Read(test.script).Traits(lib)), "script: %q", test.script)
+	}
+}
+
+// TestLastpipe keeps the last command of a pipeline from going by unseen where it runs in the shell.
+func TestLastpipe(t *testing.T) {
+	lib := script.NewLibrary(map[string]string{"leave": "leave () \n{ \n    exit 3\n}\n"}).WithLastpipe(true)
+	for _, test := range []struct{ script, want string }{
+		{"echo | leave", "Exits Pipeline"},
+		{"echo | cat | read x", "Pipeline Changes"},
+		{"leave | cat", "Pipeline"},
+		{"(echo | leave)", ""},
 	} {
 		assert.Equal(t, test.want, names(script.Read(test.script).Traits(lib)), "script: %q", test.script)
 	}

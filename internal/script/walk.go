@@ -25,8 +25,9 @@ type body struct {
 // walker collects the traits of a script. It walks a function's body when it meets a call of
 // the function, in whatever order calls and definitions stand.
 type walker struct {
-	traits Traits
-	lib    *Library
+	traits   Traits
+	lib      *Library
+	lastpipe bool // the last command of a pipeline runs in the shell itself
 
 	sub       bool            // in a subshell, where nothing changes the shell
 	function  bool            // in the body of a function
@@ -141,10 +142,12 @@ func (w *walker) statement(stmt *syntax.Stmt) {
 func (w *walker) binary(cmd *syntax.BinaryCmd) {
 	if cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll {
 		w.mark(&w.traits.Pipeline)
-		w.subshell(func() {
-			w.statement(cmd.X)
-			w.statement(cmd.Y)
-		})
+		w.subshell(func() { w.statement(cmd.X) })
+		if w.lastpipe {
+			w.statement(cmd.Y) // If that is a pipeline, this goes for its own last command.
+		} else {
+			w.subshell(func() { w.statement(cmd.Y) })
+		}
 		return
 	}
 	w.statement(cmd.X)
