@@ -54,7 +54,7 @@ func (d *dir) look() damage {
 		return missing // Moved away, say. A symlink in its place is not of a sandbox's making.
 	}
 	worst := d.present(outName, fs.FileMode.IsDir)
-	for _, name := range []string{stateName, exitName, oldDirName, returnName} {
+	for _, name := range []string{stateName, exitName, beforeName, returnName} {
 		worst = max(worst, d.present(name, fs.FileMode.IsRegular))
 	}
 	for _, p := range []*pinned{&d.eval, &d.inner} {

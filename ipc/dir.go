@@ -28,7 +28,7 @@ var prelude string
 //	inner           PIPESTATUS, for commands that have a pipeline
 //	return          a script that sets $? before a command
 //	state, exit     the shell's state, saved when idle and when bash exits
-//	oldpwd          OLDPWD while a request has a directory of its own
+//	before          what a command hides from the session: OLDPWD, and the variables of its Env
 //	refused         the pieces of a state that bash could not take
 //	out/            captures, one per stream and command
 //
@@ -42,7 +42,8 @@ type dir struct {
 	root   *os.Root     // path; nothing in it leads out of it
 	self   *os.File     // path
 	eval   pinned
-	record pinned // it is bash's own stdout, whose offset is shared: so it can be turned back
+	record pinned
+	stdout *os.File // the same file as bash has it, whose offset is shared: so it can be turned back
 	inner  pinned
 	pool   *capture.Pool
 
@@ -101,7 +102,7 @@ func (d *dir) make() error {
 		}
 	}
 	// Bash writes these by name. It finds them there, whatever its umask is.
-	for _, name := range []string{stateName, exitName, oldDirName, forkName} {
+	for _, name := range []string{stateName, exitName, beforeName, forkName} {
 		if err := d.touch(name, ""); err != nil {
 			return err
 		}
@@ -146,7 +147,12 @@ func (d *dir) pin(p *pinned, name string) error {
 		return err
 	}
 	*p = pinned{name, filepath.Join(d.path, name), f}
-	return nil
+	if p != &d.record {
+		return nil
+	}
+	// Write only: a script that finds the descriptor could move the offset by reading.
+	d.stdout, err = files.OpenRegular(d.root, name, os.O_WRONLY)
+	return err
 }
 
 // openRoot makes the directory and opens it, anew if it is another one by now.
@@ -221,6 +227,10 @@ func (d *dir) close() {
 			p.f = nil
 		}
 	}
+	if d.stdout != nil {
+		_ = d.stdout.Close() // As above.
+		d.stdout = nil
+	}
 	d.pool.Clear()
 	d.closeRoot()
 	_ = rundir.Remove(d.path) // Best effort: what stays is swept when the program ends.
@@ -284,12 +294,12 @@ func (d *dir) checkReturn() error {
 
 // rewind turns the status file back, before lines are sent to bash: the next
 // record overwrites the last.
-func (d *dir) rewind() { _, _ = d.record.f.Seek(0, io.SeekStart) } // A regular file can be sought.
+func (d *dir) rewind() { _, _ = d.stdout.Seek(0, io.SeekStart) } // A regular file can be sought.
 
 // printed returns what bash itself has printed since rewind: what an exit trap
 // says, if bash has ended without a record.
 func (d *dir) printed() []byte {
-	end, err := d.record.f.Seek(0, io.SeekCurrent)
+	end, err := d.stdout.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return nil
 	}
@@ -301,7 +311,7 @@ func (d *dir) printed() []byte {
 // reported returns bash's report if it has come.
 func (d *dir) reported(id string) (Record, bool) {
 	// The record is the last thing that bash printed, whatever came before it.
-	end, err := d.record.f.Seek(0, io.SeekCurrent)
+	end, err := d.stdout.Seek(0, io.SeekCurrent)
 	if err != nil || end == 0 {
 		return Record{}, false
 	}

@@ -46,7 +46,7 @@ func makeDir(t *testing.T) (d *dir, path string) {
 }
 
 func TestRenewRecreatesWhatWasDeleted(t *testing.T) {
-	for _, gone := range []string{"..", ".", "eval", "inner", "return", "state", "exit", "oldpwd", "out"} {
+	for _, gone := range []string{"..", ".", "eval", "inner", "return", "state", "exit", "before", "out"} {
 		t.Run(gone, func(t *testing.T) {
 			d, path := makeDir(t)
 			assert.Equal(t, none, d.damage())
@@ -76,7 +76,7 @@ func TestARecordWithoutANameIsWrittenAllTheSame(t *testing.T) {
 			require.NoError(t, d.renew())
 			assert.Equal(t, none, d.damage())
 			d.rewind()
-			_, err := d.record.f.WriteString("<i><d><3><flags></dir><i><d>")
+			_, err := d.stdout.WriteString("<i><d><3><flags></dir><i><d>")
 			require.NoError(t, err)
 			rec, ok := d.reported("id")
 			require.True(t, ok)
@@ -93,7 +93,7 @@ func TestDamageSeesWhatWasPutInTheFilesPlace(t *testing.T) {
 		"a directory":       func(path string) error { return os.Mkdir(path, 0o700) },
 		"a link to nowhere": func(path string) error { return os.Symlink("nowhere", path) },
 	}
-	for _, name := range []string{"eval", "inner", "return", "state", "exit", "oldpwd", "out"} {
+	for _, name := range []string{"eval", "inner", "return", "state", "exit", "before", "out"} {
 		for what, make := range plant {
 			for _, old := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s becomes %s, old=%v", name, what, old), func(t *testing.T) {

@@ -98,7 +98,7 @@ func (x *Exchange) Close() {
 }
 
 // Stdout is what bash is to be started with. It stays the Exchange's.
-func (x *Exchange) Stdout() *os.File { return x.dir.record.f }
+func (x *Exchange) Stdout() *os.File { return x.dir.stdout }
 
 // Path is the directory.
 func (x *Exchange) Path() string { return x.dir.path }
@@ -181,6 +181,16 @@ func (x *Exchange) keepTrap(ctx context.Context, users bool) {
 
 // SavedAtExit reads what bash has saved when it ended, as Save does. It can be called again.
 func (x *Exchange) SavedAtExit() (saved.State, error) { return x.dir.savedAtExit(x.seal) }
+
+// Ending returns what the shell had behind a command that bash did not come back from, by the
+// state that it left: without the variables of the command's Env, and with OLDPWD as it was.
+func (x *Exchange) Ending(c Call, left saved.State) saved.State {
+	declared, ok := x.dir.before(c.ID)
+	if !ok {
+		return left
+	}
+	return left.With(c.hidden(), declared)
+}
 
 // RenameState has the state saved under a name that nobody knows yet, in case that
 // something else is in the place of the state by now.

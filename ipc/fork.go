@@ -61,7 +61,7 @@ func (d *dir) forkHead(c Call) string {
 	case f.Trapped:
 		fmt.Fprintf(&b, "%strap - EXIT; ", c.Names) // Else it would list bash's own.
 	case f.Save:
-		fmt.Fprintf(&b, "%strap -- %s EXIT; ", c.Names, script.Quote(d.saveFork(c)))
+		b.WriteString(ownExitTrap(c.Names, d.saveFork(c)) + "; ")
 	}
 	if len(c.Unset) > 0 {
 		fmt.Fprintf(&b, "%sunset -v -- %s; ", c.Names, strings.Join(c.Unset, " "))

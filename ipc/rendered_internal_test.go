@@ -33,6 +33,7 @@ var rendered = []struct {
 	{name: "ID", call: Call{ID: "OTHER-ID"}},
 	{name: "Env", call: Call{Env: []string{"A=1", "B=two words", "C=it's"}}},
 	{name: "Back", call: Call{Back: "/home/me"}},
+	{name: "Back, Anew", call: Call{Back: "/home/me", Anew: true}},
 	{name: "Back, merged", about: "it says on stdout why it fails", call: Call{Back: "/home/me"}, merged: true},
 	{name: "Dir", call: Call{Dir: "/srv/a b"}},
 	{name: "Status", call: Call{Status: 3}},

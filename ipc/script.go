@@ -17,6 +17,7 @@ type Call struct {
 	Env    []string // exported to Script alone
 	Unset  []string // variables that Script does not have; with Fork
 	Back   string   // where to go before anything else; empty: stay
+	Anew   bool     // Back is where bash is, but that was removed and made anew
 	Dir    string   // where Script runs; empty: there
 	Status int      // the $? that Script sees first
 	Inner  bool     // report $? and PIPESTATUS from inside the eval; Script is complete
@@ -46,6 +47,9 @@ type Call struct {
 func (d *dir) evalScript(c Call) string {
 	var b strings.Builder
 	// All on one line, so that the lines of Script count from 1.
+	if c.Anew {
+		fmt.Fprintf(&b, "%sprintf '%%s\\0' \"${OLDPWD-}\" >|%s; ", c.Names, script.Quote(d.beforePath()))
+	}
 	if c.Back != "" {
 		fmt.Fprintf(&b, "%s || %sreturn; ", d.goBack(c.Names, c.Back, cmp.Or(c.stderr, c.stdout)), c.Names)
 	}
@@ -55,8 +59,8 @@ func (d *dir) evalScript(c Call) string {
 	for _, name := range c.named() {
 		b.WriteString(d.mayChange(c, name))
 	}
+	b.WriteString(d.writeBefore(c))
 	if c.Dir != "" {
-		fmt.Fprintf(&b, "%sprintf %%s \"${OLDPWD-}\" >|%s; ", c.Names, script.Quote(d.oldDirPath()))
 		// Why it fails is not the script's to print. Under errexit nothing may fail.
 		fmt.Fprintf(&b, "%scd -- %s 2>|%s || { %sprintf '%%s\\n' %s >>%s && %sreturn 0; %sreturn 1; }; ", c.Names, script.Quote(c.Dir), script.Quote(d.inner.path),
 			c.Names, script.Quote(noDir(c.ID)), script.Quote(d.inner.path), c.Names, c.Names)
@@ -103,6 +107,17 @@ func (d *dir) redirections(c Call) string {
 	return from + " >>" + script.Quote(c.stdout) + " 2>>" + script.Quote(c.stderr)
 }
 
+// hidden returns the names of the variables that the call hides from the session.
+func (c Call) hidden() (names []string) {
+	if c.Dir != "" {
+		names = append(names, "OLDPWD")
+	}
+	if c.Fork == nil {
+		names = append(names, c.named()...)
+	}
+	return names
+}
+
 // named returns the names of the variables that Env sets and Unset unsets.
 func (c Call) named() []string {
 	names := slices.Clone(c.Unset)
@@ -133,7 +148,7 @@ func noDir(id string) string { return id + " cd " + id }
 // it had never been there: "cd -" goes where it would have gone. It fails, with
 // a word about it in the file stderr, if the directory is gone.
 func (d *dir) goBack(n script.Names, dir, stderr string) string {
-	return fmt.Sprintf("%scd -- %s 2>>%s && { IFS= %sread -r -d '' OLDPWD <%s || %s:; }", n, script.Quote(dir), script.Quote(stderr), n, script.Quote(d.oldDirPath()), n)
+	return fmt.Sprintf("%scd -- %s 2>>%s && { IFS= %sread -r -d '' OLDPWD <%s || %s:; }", n, script.Quote(dir), script.Quote(stderr), n, script.Quote(d.beforePath()), n)
 }
 
 // setStatus is the command that sets $?. In an && list neither an ERR trap nor errexit

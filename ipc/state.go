@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -38,29 +39,58 @@ func (d *dir) saveLines(n script.Names, id, back string) string {
 // when it exits. It is the one trace of limpet that a command can see, by
 // "trap -p"; it is taken out around scripts that deal with traps.
 func (d *dir) exitTrap(seal string) string {
-	return `\builtin trap -- ` + script.Quote(d.exitTrapBody(seal)) + " EXIT"
+	return ownExitTrap(script.ViaBuiltin, saveTo(script.ViaBuiltin, d.exitPath(), seal, true))
+}
+
+// ownExitTrap is the command that has a shell run commands when it exits. Bash runs such a trap in a
+// child of the shell, too, that a fatal error ends, as in ": ${x?} | cat". That has an older state than
+// the shell by the time it ends, so it runs nothing.
+//
+// It is told by a case and no builtin: in a child that a loop has started, those may return 0
+// whatever they find (bash 5.2). Neither set -x nor a DEBUG trap prints anything of it.
+func ownExitTrap(n script.Names, commands string) string {
+	return fmt.Sprintf(`%strap -- '{ case ${BASHPID-} in "'"${BASHPID-unknown}"'") '%s' ;; esac; } >/dev/null 2>&1' EXIT`, n, script.Quote(commands))
 }
 
 // noExitTrap takes it out.
 const noExitTrap = `\builtin trap - EXIT`
 
-func (d *dir) exitTrapBody(seal string) string {
-	return saveTo(script.ViaBuiltin, d.exitPath(), seal, true)
-}
-
-// What bash writes by name: its state, when it is idle and when it exits, and
-// OLDPWD while a request has a directory of its own.
+// What bash writes by name: its state, when it is idle and when it exits, and what a command
+// hides from the session.
 const (
 	stateName  = "state"
 	exitName   = "exit"
-	oldDirName = "oldpwd"
+	beforeName = "before"
 
 	refusedName = "refused" // the pieces of a state that it could not take
 )
 
 func (d *dir) statePath() string  { return filepath.Join(d.path, d.stateName) }
 func (d *dir) exitPath() string   { return filepath.Join(d.path, exitName) }
-func (d *dir) oldDirPath() string { return filepath.Join(d.path, oldDirName) }
+func (d *dir) beforePath() string { return filepath.Join(d.path, beforeName) }
+
+// writeBefore is the command by which bash writes down what a command hides from the session:
+// OLDPWD by itself, for [dir.goBack], and the declarations of all, for the state that a bash leaves that
+// does not come back from the command. In an || list no ERR trap minds a variable that is not there.
+func (d *dir) writeBefore(c Call) string {
+	n, names := c.Names, c.hidden()
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`{ %sprintf '%%s\0' "${OLDPWD-}"; %sdeclare -p %s; %sprintf '\0%%s' %s; } 2>/dev/null >|%s || %s:; `,
+		n, n, strings.Join(names, " "), n, c.ID, script.Quote(d.beforePath()), n)
+}
+
+// before reads the declarations that writeBefore has written for a command. It reports false
+// if the command did not come to that.
+func (d *dir) before(id string) (declared []byte, ok bool) {
+	b, err := d.readByName(beforeName)
+	fields := bytes.SplitN(b, []byte{0}, 3)
+	if err != nil || len(fields) != 3 || string(fields[2]) != id {
+		return nil, false
+	}
+	return fields[1], true
+}
 
 func (d *dir) refusedPath() string { return filepath.Join(d.path, refusedName) }
 
@@ -141,7 +171,7 @@ func (d *dir) restore(n script.Names, pieces []saved.Piece, id string) (lines st
 
 // refused returns the indices of the pieces of the last restore that bash has refused.
 func (d *dir) refused() (indices []int) {
-	b, _ := d.readRefused() // Without the file no piece was refused.
+	b, _ := d.readByName(refusedName) // Without the file no piece was refused.
 	for line := range strings.Lines(string(b)) {
 		if i, err := strconv.ParseUint(strings.TrimSpace(line), 10, 31); err == nil { // A command may have forged it.
 			indices = append(indices, int(i))
@@ -150,17 +180,18 @@ func (d *dir) refused() (indices []int) {
 	return indices
 }
 
-// refusedMax is how many bytes of that are read: a command may have made the file larger.
-const refusedMax = 64 << 20
+// byNameMax is how many bytes of such a file are read: a command may have made it larger.
+const byNameMax = 64 << 20
 
-func (d *dir) readRefused() ([]byte, error) {
-	f, err := files.OpenRegular(d.root, refusedName, os.O_RDONLY)
+// readByName reads a file that bash has written by name.
+func (d *dir) readByName(name string) ([]byte, error) {
+	f, err := files.OpenRegular(d.root, name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // Read only.
-	if st, err := f.Stat(); err != nil || st.Size() > refusedMax {
-		return nil, fmt.Errorf("ipc: %q has more than %d bytes: %w", refusedName, refusedMax, errors.Join(err, fs.ErrInvalid))
+	if st, err := f.Stat(); err != nil || st.Size() > byNameMax {
+		return nil, fmt.Errorf("ipc: %q has more than %d bytes: %w", name, byNameMax, errors.Join(err, fs.ErrInvalid))
 	}
-	return io.ReadAll(io.LimitReader(f, refusedMax))
+	return io.ReadAll(io.LimitReader(f, byNameMax))
 }

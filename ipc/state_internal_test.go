@@ -19,7 +19,7 @@ func TestAStateGoesFromOneBashToAnother(t *testing.T) {
 	read := func(lines ...string) {
 		t.Helper()
 		cmd := exec.Command("bash", "--noprofile", "--norc", "--noediting", "-i")
-		cmd.Stdin, cmd.Stdout = strings.NewReader(strings.Join(lines, "")), d.record.f
+		cmd.Stdin, cmd.Stdout = strings.NewReader(strings.Join(lines, "")), d.stdout
 		d.rewind()
 		_ = cmd.Run() // Its status is that of the last line.
 	}

@@ -53,7 +53,7 @@ var sessionProbes = []probe{
 	attack("what a fork reads is a link to nowhere", `ln -sf $OUT/new $S/fork-start; `+forkEnds, writes("fork-start")),
 	attack("what a fork reads is a pipe", `rm -f $S/fork-start; mkfifo $S/fork-start; `+forkEnds, is("fork-start", fs.ModeNamedPipe)),
 	attack("what a fork reads is a directory", `rm -f $S/fork-start; mkdir $S/fork-start; : >$S/fork-start/x; `+forkEnds, is("fork-start", fs.ModeDir)),
-	attack("the last directory becomes a pipe, and is made anew", `mkfifo $S/x; mv $S/x $S/oldpwd; [[ $CONTROL ]] || rm $S/inner`, is("oldpwd", fs.ModeNamedPipe)),
+	attack("the last directory becomes a pipe, and is made anew", `mkfifo $S/x; mv $S/x $S/before; [[ $CONTROL ]] || rm $S/inner`, is("oldpwd", fs.ModeNamedPipe)),
 	attack("the script that sets the status is a link to nowhere", `ln -s $OUT/new $S/x; mv $S/x $S/return; false`, writes("return")),
 	attack("the script that sets the status is a pipe", `mkfifo $S/x; mv $S/x $S/return; false`, is("return", fs.ModeNamedPipe)),
 	attack("the outputs' directory becomes a link", `ln -s $OUT $S/x; $TOOL exchange $S/x $S/out; sleep 600 &`, writes("out/new")),

@@ -31,6 +31,7 @@ type bash struct {
 	processes
 	whereabouts
 
+	current  ipc.Call // the command that runs, or what it has left to be undone: a directory
 	saved    savedState
 	taken    restoration // what it was given of the state of the one before
 	obituary obituary
@@ -38,6 +39,7 @@ type bash struct {
 	// What the scripts that ran have left in it.
 	commands int      // that were run
 	status   int      // $?
+	nameless []string // entries of its environment: see [saved.State]
 	monitor  bool     // job control is on (set -m)
 	options  []string // of strict, that each script begins with
 	disabled bool     // builtins may have been, by enable -n
@@ -52,7 +54,6 @@ type bash struct {
 type whereabouts struct {
 	pwd  string
 	back string // where to go back to before the next command; see Request.Dir
-	away string // the directory of the command's own request, if it has one
 }
 
 // dir is where the next command starts.
@@ -70,7 +71,7 @@ func startBash(ctx context.Context, s *PersistentShell, state *saved.State) (*ba
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.StartTimeout, errStartTimeout)
 	defer cancel()
-	b, err := openBash(ctx, s, false)
+	b, err := openBash(ctx, s, s.opts.Dir, append(slices.Clip(s.opts.Env), "PWD="+s.opts.Dir))
 	if err != nil {
 		return nil, err
 	}
@@ -85,15 +86,14 @@ func startBash(ctx context.Context, s *PersistentShell, state *saved.State) (*ba
 	return b, nil
 }
 
-// openBash starts a bash and waits until it reports. A bare one has no environment: a
-// state will bring that.
-func openBash(ctx context.Context, s *PersistentShell, bare bool) (*bash, error) {
+// openBash starts a bash with an environment, in a directory, and waits until it reports.
+func openBash(ctx context.Context, s *PersistentShell, dir string, env []string) (*bash, error) {
 	b := &bash{
 		shell: s, opts: &s.opts, processes: newProcesses(s.entry),
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.StartTimeout, errStartTimeout)
 	defer cancel()
-	if err := b.open(ctx, bare); err != nil {
+	if err := b.open(ctx, dir, env); err != nil {
 		b.close()
 		return nil, err
 	}
@@ -102,10 +102,11 @@ func openBash(ctx context.Context, s *PersistentShell, bare bool) (*bash, error)
 
 var errStartTimeout = errors.New("it did not become ready in time; raise Options.StartTimeout if that is too short for its init files")
 
-func (b *bash) open(ctx context.Context, bare bool) (err error) {
+func (b *bash) open(ctx context.Context, dir string, env []string) (err error) {
 	if err := b.shell.program.Ensure(); err != nil {
 		return &ipc.DiskError{Dir: b.shell.program.Path, Err: err}
 	}
+	b.nameless = environ.Nameless(env)
 	path := filepath.Join(b.shell.program.Path, environ.NewID())
 	b.exchange, err = ipc.Open(ipc.Options{
 		Path: path, Keep: b.opts.keep(), Owner: b.shell.owner, Stdin: b.opts.Stdin != nil, Poll: b.opts.Poll,
@@ -117,16 +118,13 @@ func (b *bash) open(ctx context.Context, bare bool) (err error) {
 	}
 	spec := transport.Spec{
 		Path: b.opts.Bash, Argv: argv, SessionDir: path, Stdout: b.exchange.Stdout(),
-		Dir: b.opts.Dir, Env: append(slices.Clip(b.opts.Env), "PWD="+b.opts.Dir),
+		Dir: dir, Env: env,
 		// Without a history file bash reads none: the prelude comes too late for that.
 		Own: []string{"HISTFILE=", b.entry},
 	}
 	if b.opts.Stdin != nil {
 		spec.Files = make([]*os.File, ipc.InputFD-2) // From 3 on; those before it stay closed.
 		spec.Files[ipc.InputFD-3] = b.opts.Stdin
-	}
-	if bare {
-		spec.Dir, spec.Env = "/", nil
 	}
 	if b.conn, err = b.opts.Transport.Start(ctx, spec); err != nil {
 		// It was there when the shell was made. A Transport may say it of another program.

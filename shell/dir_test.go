@@ -147,3 +147,48 @@ func TestABashForOneScriptReadsNoStartFile(t *testing.T) {
 		assert.Equal(t, "/dev/null", says(t, sh, ": $$; echo $BASH_ENV; exit 3"))
 	})
 }
+
+// A directory that is removed and made anew, by a command or by somebody else, is another one. The
+// next command runs in that, as if the shell had been there all along.
+func TestADirectoryThatWasMadeAnewIsEntered(t *testing.T) {
+	for _, row := range []struct{ name, set string }{
+		{"by a command", "( cd ..; rm -rf d; mkdir d )"},
+		{"by a script in a fork", "( cd ..; rm -rf d; mkdir d ); exit 0"},
+		{"with the directories above", "( cd ../..; rm -rf top; mkdir -p top/d )"},
+		{"as a link", "( cd ..; rm -rf d; mkdir -p e; ln -s e d )"},
+		{"by somebody else", ""},
+	} {
+		for _, script := range []string{"touch x", "touch x; exit 0", "$E x", "wait; touch x"} {
+			t.Run(row.name+", "+script, func(t *testing.T) {
+				t.Parallel()
+				home := testenv.TempDir(t)
+				dir := filepath.Join(home, "top", "d")
+				require.NoError(t, os.MkdirAll(dir, 0o755))
+				sh := start(t, &shell.Options{Dir: home})
+				run(t, sh, "E=touch; cd /usr; cd '"+dir+"'")
+				if row.set == "" {
+					require.NoError(t, os.Remove(dir))
+					assert.Equal(t, "1", says(t, sh, "touch x 2>/dev/null; echo $?"), "there is none yet")
+					require.NoError(t, os.Mkdir(dir, 0o755))
+				} else {
+					run(t, sh, row.set)
+				}
+				res, err := sh.Do(testenv.Context(t), command.Request{Script: script, Env: []string{"A=1"}})
+				require.NoError(t, err)
+				assert.Zero(t, res.ExitCode, res.Stderr.String())
+				assert.Equal(t, dir, res.Dir)
+				assert.FileExists(t, filepath.Join(dir, "x"))
+				assert.Equal(t, dir+" /usr", says(t, sh, "echo $PWD $OLDPWD"))
+			})
+		}
+	}
+}
+
+// A name that looks like one of a directory that was removed is one like any other.
+func TestADirectoryMayBeNamedAsIfItWereDeleted(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "mkdir 'd (deleted)'; cd /usr; cd - >/dev/null; cd 'd (deleted)'; OLDPWD=/usr")
+	for range 2 {
+		assert.Equal(t, "d (deleted) /usr", says(t, sh, `echo "${PWD##*/} $OLDPWD"`))
+	}
+}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,10 +229,7 @@ func (h *Running) Script() string { return h.r.req.Script }
 
 // Dir is where it was started.
 func (h *Running) Dir() string {
-	if h.b.away != "" {
-		return h.b.away
-	}
-	return h.b.pwd
+	return cmp.Or(h.r.call.Dir, h.b.pwd)
 }
 
 // Started is when it was.

@@ -11,6 +11,7 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/script"
+	"github.com/limpet-sh/limpet/ipc"
 )
 
 // errNotRun means that bash did not read the command, which therefore did not
@@ -41,7 +42,7 @@ func (b *bash) notRun(ctx context.Context, r *running) error {
 		return b.noDir(r)
 	case rec.Readonly != "":
 		b.drop(r)
-		b.away = ""
+		b.current = ipc.Call{}
 		return &command.EnvError{Name: rec.Readonly, Err: command.ErrReadonly}
 	}
 	return nil
@@ -182,7 +183,7 @@ func (b *bash) waitsAfterFork(r *running) bool {
 // noDir says why bash could not go to the directory of the request: it is there on this
 // machine, but not where bash is, or not for whom it runs as.
 func (b *bash) noDir(r *running) error {
-	b.away = ""
+	b.current = ipc.Call{}
 	_, why, found := strings.Cut(r.end.record.NoDir, r.call.Dir+": ")
 	why, _, _ = strings.Cut(why, "\n")
 	if errno, ok := errnoOf(why); ok {

@@ -57,7 +57,7 @@ type Options struct {
 	// itself: what one has read, the next one does not see. Bash gets the file as it is,
 	// and nobody reads ahead of the commands. Nil means /dev/null. Init files read
 	// nothing. The file stays the caller's, and open until Close. Bash has it at
-	// descriptor 70, which a script cannot keep for something else then.
+	// descriptor 70, and a copy of its own at 71: a script cannot keep them for something else then.
 	Stdin *os.File
 
 	// KeepOptions keeps errexit, nounset, noexec, pipefail, verbose and xtrace on that a

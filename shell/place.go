@@ -76,7 +76,7 @@ func fresh(t *script.Traits) bool {
 func (b *bash) library() *script.Library {
 	if b.saved.functions == nil {
 		state := &b.saved.state
-		b.saved.functions = script.NewLibrary(state.Functions()).WithReadonly(state.Readonly).WithAliases(state.Aliases())
+		b.saved.functions = script.NewLibrary(state.Functions()).WithReadonly(state.Readonly).WithAliases(state.Aliases()).WithLastpipe(state.Shopt("lastpipe"))
 	}
 	return b.saved.functions
 }
@@ -84,7 +84,7 @@ func (b *bash) library() *script.Library {
 // since is what commands did in bash since its state was saved, as far as the next one must
 // know.
 type since struct {
-	names  bool // functions, or readonly variables, may have come or gone
+	names  bool // functions, or what else a [script.Library] has, may have come or gone
 	traps  bool // traps may have
 	opened bool // descriptors may be open that a command has opened
 }
@@ -93,7 +93,7 @@ func (s *since) add(p *place) {
 	t := &p.traits
 	unknown := t.Unknown || t.Unreadable
 	s.opened = s.opened || p.fork == nil && (t.Descriptors || unknown)
-	s.names = s.names || t.Functions || t.Aliases || t.Readonly || unknown
+	s.names = s.names || t.Functions || t.Aliases || t.Readonly || t.Lastpipe || unknown
 	s.traps = s.traps || t.Traps || unknown
 }
 

@@ -69,6 +69,13 @@ func (b *bash) trueDir(said string) string {
 	return actual
 }
 
+// inDeadDir reports whether the directory that bash is in was removed, and there is another one by
+// its name: a branch that was checked out again, a build directory that was cleaned. Bash would stay in
+// the dead one for ever.
+func (b *bash) inDeadDir() bool {
+	return proc.InDeadDir(b.id.PID) && b.pwd != "" && b.checkDir(b.pwd) == nil
+}
+
 // checkDir returns a [*DirError] if bash does not find the directory.
 func (b *bash) checkDir(dir string) error { return transport.CheckDirOf(b.conn, dir) }
 

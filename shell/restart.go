@@ -103,13 +103,7 @@ func (s *PersistentShell) bury(what string) {
 	d.state, d.have = b.saved.state, b.saved.have
 	state, err := b.exchange.SavedAtExit()
 	if err == nil {
-		if b.away != "" && b.sameDir(state.Dir, b.away) {
-			state = state.In(b.dir()) // The request's directory was for this command alone.
-		}
-		if state.InFunction && d.have {
-			state = state.Leave(b.saved.state) // Else IFS may come back as a function had it for itself.
-		}
-		d.state, d.have = state, true
+		d.state, d.have = b.ofSession(state), true
 	} else if missed := b.commands - b.saved.commands; missed > 0 || !d.have {
 		text := fmt.Sprintf("what the last %s changed", count(max(missed, 1), "command"))
 		if _, ok := errors.AsType[*ipc.DiskError](cmp.Or(b.saved.err, err)); ok {
@@ -117,7 +111,7 @@ func (s *PersistentShell) bury(what string) {
 		}
 		d.lost = append(d.lost, text)
 	}
-	d.state.Begin = b.options
+	d.state.Begin, d.state.Nameless = b.options, b.nameless
 	jobs := b.jobs()
 	told := b.obituary.lost != nil && b.obituary.told
 	b.close()
@@ -138,6 +132,20 @@ func (s *PersistentShell) bury(what string) {
 		d.lost = append(d.lost, "the files in "+strings.Join(c.Private(), ", "))
 	}
 	s.bash, s.died = nil, d
+}
+
+// ofSession returns what a bash has saved as it ended, without what was for its last command alone.
+func (b *bash) ofSession(state saved.State) saved.State {
+	call := b.current
+	if call.Dir != "" && b.sameDir(state.Dir, call.Dir) {
+		state = state.In(b.dir())
+	} else {
+		call.Dir = "" // The command went elsewhere, and stays there.
+	}
+	if state.InFunction && b.saved.have {
+		state = state.Leave(b.saved.state) // Else IFS may come back as a function had it for itself.
+	}
+	return b.exchange.Ending(call, state)
 }
 
 // unsavable returns what goes with bash because no state has it. Descriptors are counted where

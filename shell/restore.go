@@ -19,19 +19,27 @@ import (
 // otherwise, by one script. If it ends by that, or hangs, another bash gets the state piece by
 // piece, without the pieces to blame. Either way the new bash is asked again what it has
 // then, and what is missing is told: see Restart.Lost. That is the state from then on, so
-// nothing is tried twice.
+// nothing is tried twice. All of that has a limit, behind which a bash gets the directory alone.
 
 // restorePatience bounds what bash may take to read a state: far more than builtins need,
-// also beside a load. It is a variable for tests, which have less.
-var restorePatience = 5 * time.Second
+// also beside a load. restoreLimit bounds all that is tried with the pieces of a state, however many
+// bashes are lost to them. They are variables for tests, which have less.
+var (
+	restorePatience = 5 * time.Second
+	restoreLimit    = 15 * time.Second
+)
 
 const (
-	restorePerMiB = time.Second // More patience, by the size of the state.
+	restorePerMiB = time.Second // More of both, by the size of the state.
 	restoreTries  = 8           // bashes that may be lost to pieces
 )
 
+// forSize is the time that is added to a limit for a state of this many bytes.
+func forSize(bytes int) time.Duration { return restorePerMiB * time.Duration(bytes>>20) }
+
 var (
 	errStuck     = errors.New("bash did not come to an end with it in time")
+	errTooLong   = errors.New("it took too long in all")
 	errRestoring = errors.New("restoring the shell's state")
 )
 
@@ -42,82 +50,87 @@ var ErrGone = errors.New("the session is gone: call Reset")
 
 // startWith starts a bash with a state.
 func (s *PersistentShell) startWith(ctx context.Context, state saved.State) (*bash, error) {
-	b, err := s.openFresh(ctx)
+	limited, cancel := context.WithTimeoutCause(ctx, restoreLimit+forSize(state.Size()), errTooLong)
+	defer cancel()
+	b, err := s.startGiven(limited, state.Nameless, state, (*bash).apply)
+	for bad := []string(nil); err != nil; { // Pieces with which a bash has ended, or hung.
+		over := limited.Err() != nil || len(bad) == restoreTries
+		switch {
+		case ctx.Err() != nil, !over && !errors.Is(err, errRestoring): // No bash starts at all.
+			return nil, err
+		case over:
+			s.opts.Logger.Warn("limpet: the state of the shell is lost, but for its directory", "err", err)
+			return s.startInDir(ctx, state)
+		}
+		s.opts.Logger.Warn("limpet: the state of the shell is restored piece by piece", "err", err)
+		b, err = s.startGiven(limited, state.Nameless, state, func(b *bash, ctx context.Context, pieces []saved.Piece) (refused []saved.Piece, err error) {
+			refused, last, err := b.applyEach(ctx, pieces, bad)
+			bad = append(bad, last)
+			return refused, err
+		})
+	}
+	return b, nil
+}
+
+// startInDir starts a bash with nothing of a state but the directory. It has the environment of
+// the first one.
+func (s *PersistentShell) startInDir(ctx context.Context, state saved.State) (*bash, error) {
+	b, err := s.startGiven(ctx, s.opts.Env, state, func(b *bash, ctx context.Context, pieces []saved.Piece) ([]saved.Piece, error) {
+		var dir, others []saved.Piece
+		for _, p := range pieces {
+			if p.Plural() == saved.PieceDir {
+				dir = append(dir, p)
+			} else {
+				others = append(others, p)
+			}
+		}
+		refused, err := b.apply(ctx, dir)
+		return append(refused, others...), err
+	})
+	if err != nil && ctx.Err() == nil && errors.Is(err, errRestoring) {
+		s.opts.Logger.Error("limpet: no bash takes the state of the shell", "err", err)
+		return nil, ErrGone
+	}
+	return b, err
+}
+
+// startGiven starts a bash with an environment, and gives it the pieces of a state that it does not
+// have. What give returns as refused is told; after its error, which [errRestoring] marks, the
+// bash is ended.
+func (s *PersistentShell) startGiven(
+	ctx context.Context, env []string, state saved.State, give func(*bash, context.Context, []saved.Piece) (refused []saved.Piece, err error),
+) (*bash, error) {
+	b, err := s.openFresh(ctx, env)
 	if err != nil {
 		return nil, err
 	}
+	b.taken.size = state.Size()
 	pieces := b.piecesOf(&state)
-	refused, err := b.apply(ctx, pieces)
+	refused, err := give(b, ctx, pieces)
 	if err == nil {
 		err = b.restored(ctx, state, pieces, refused)
 	}
-	if err == nil {
-		return b, nil
-	}
-	b.discard()
-	if ctx.Err() != nil {
+	if err != nil {
+		b.discard()
 		return nil, b.startError(fmt.Errorf("%w: %w", errRestoring, err))
 	}
-	s.opts.Logger.Warn("limpet: the state of the shell is restored piece by piece", "err", err)
-	return s.startByPiece(ctx, state)
+	return b, nil
 }
 
-// openFresh starts a bash that has nothing, and asks what it has.
-func (s *PersistentShell) openFresh(ctx context.Context) (*bash, error) {
-	b, err := openBash(ctx, s, true)
+// openFresh starts a bash that has nothing but an environment, and asks what it has.
+func (s *PersistentShell) openFresh(ctx context.Context, env []string) (*bash, error) {
+	b, err := openBash(ctx, s, "/", env)
 	if err != nil {
 		return nil, err
 	}
 	if err := b.saveNow(ctx, ""); err != nil {
 		b.discard()
-		return nil, b.startError(fmt.Errorf("%w: %w", errRestoring, err))
+		return nil, b.startError(fmt.Errorf("asking a new bash for its state: %w", err))
 	}
 	if s.pristine.Dir == "" { // Nobody has saved it yet.
 		s.pristine = b.saved.state
 	}
 	return b, nil
-}
-
-// startByPiece starts a bash with as much of a state as bash can take. A piece with
-// which it ends, or hangs, is left out of the next try.
-func (s *PersistentShell) startByPiece(ctx context.Context, state saved.State) (*bash, error) {
-	var bad []string // pieces
-	for {
-		b, err := s.openFresh(ctx)
-		if err != nil {
-			return nil, err
-		}
-		pieces := slices.DeleteFunc(b.piecesOf(&state), func(p saved.Piece) bool {
-			return slices.Contains(bad, p.String()) || len(bad) >= restoreTries && p.Kind != "" && p.Plural() != saved.PieceDir
-		})
-		last, refused := "", []saved.Piece(nil)
-		for _, p := range pieces {
-			last = p.String()
-			var not []saved.Piece
-			if not, err = b.apply(ctx, []saved.Piece{p}); err == nil {
-				_, _, err = b.readPieces(ctx) // Behind the next prompt, which may be a command by now.
-			}
-			if err != nil {
-				break
-			}
-			refused = append(refused, not...)
-		}
-		if err == nil {
-			err = b.restored(ctx, state, pieces, refused)
-		}
-		if err == nil {
-			return b, nil
-		}
-		b.discard()
-		if ctx.Err() != nil {
-			return nil, b.startError(fmt.Errorf("%w: %w", errRestoring, err))
-		}
-		if len(bad) > restoreTries || last == "" {
-			s.opts.Logger.Error("limpet: no bash takes the state of the shell", "err", err)
-			return nil, ErrGone
-		}
-		bad = append(bad, last)
-	}
 }
 
 // piecesOf returns the pieces of the state, to be restored in the directory of the state
@@ -148,8 +161,7 @@ func (b *bash) starves(p saved.Piece) bool {
 // readPieces has bash run the script of some pieces, or of none, and returns those that it has
 // refused.
 func (b *bash) readPieces(ctx context.Context, pieces ...saved.Piece) (ipc.Record, []saved.Piece, error) {
-	patience := restorePatience + restorePerMiB*time.Duration(saved.SizeOf(pieces)>>20)
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errStuck)
+	ctx, cancel := context.WithTimeoutCause(ctx, restorePatience+forSize(saved.SizeOf(pieces)), errStuck)
 	defer cancel()
 	rec, refused, err := b.exchange.Restore(ctx, pieces...)
 	if err == nil {
@@ -180,6 +192,28 @@ func (b *bash) apply(ctx context.Context, pieces []saved.Piece) (refused []saved
 		}
 	}
 	return refused, nil
+}
+
+// applyEach has bash take pieces one by one, without the bad ones, and with a prompt in between,
+// which may be a command by now. It returns those that it has refused, and the last one that it was
+// given: after an error that is to blame.
+func (b *bash) applyEach(ctx context.Context, pieces []saved.Piece, bad []string) (refused []saved.Piece, last string, err error) {
+	for _, p := range pieces {
+		if slices.Contains(bad, p.String()) {
+			refused = append(refused, p)
+			continue
+		}
+		last = p.String()
+		not, err := b.apply(ctx, []saved.Piece{p})
+		if err == nil {
+			_, _, err = b.readPieces(ctx)
+		}
+		if err != nil {
+			return refused, last, err
+		}
+		refused = append(refused, not...)
+	}
+	return refused, last, nil
 }
 
 // discard closes a bash that could not take a state, and ends what the prompts and traps
@@ -221,6 +255,7 @@ func (b *bash) restored(ctx context.Context, state saved.State, given, refused [
 
 // restoration is what became of a state that a bash was given.
 type restoration struct {
+	size    int           // in bytes
 	kinds   []string      // that bash has taken
 	lostDir string        // where it should be, but cannot
 	leftOut []string      // options that it was not given

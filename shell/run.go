@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -126,6 +127,10 @@ type ending struct {
 
 // render puts the command into files.
 func (b *bash) render(req command.Request, where place, started time.Time) (*running, error) {
+	anew := b.back == "" && req.Dir == "" && b.inDeadDir()
+	if anew {
+		b.back = b.pwd
+	}
 	if b.back != "" {
 		if err := b.checkDir(b.back); err != nil {
 			// The script must not run elsewhere. The next one may: Dir tells.
@@ -134,7 +139,7 @@ func (b *bash) render(req command.Request, where place, started time.Time) (*run
 		}
 	}
 	call := ipc.Call{
-		ID: environ.NewID(), Script: req.Script, Env: req.Env, Unset: req.Unset, Status: b.status, Back: b.back,
+		ID: environ.NewID(), Script: req.Script, Env: req.Env, Unset: req.Unset, Status: b.status, Back: b.back, Anew: anew,
 		Inner: where.inner, Fork: where.fork, Aside: b.putsAside(&where), Names: b.nameBuiltins(&where),
 		Enable: b.disabled, Traps: where.traits.Traps && where.fork == nil,
 		Stdin: req.Stdin != nil, // The shell's: it runs no other request.
@@ -156,7 +161,7 @@ func (b *bash) render(req command.Request, where place, started time.Time) (*run
 	if err != nil {
 		return nil, err
 	}
-	b.pwd, b.back, b.away = from, "", call.Dir
+	b.pwd, b.back, b.current = from, "", call
 	return &running{
 		Run: run, req: req, place: where, call: call,
 		limits: limits.Limits{
@@ -190,7 +195,7 @@ const firstTick = 2 * time.Millisecond
 // wait waits for the first of: bash's report, bash's death, the end of ctx, a
 // limit.
 func (b *bash) wait(ctx context.Context, r *running) (end ending) {
-	mute, still := muteness{b: b}, stillness{b: b, r: r}
+	mute, still := muteness{b: b, r: r}, stillness{b: b, r: r}
 	var cause error // why look has seen enough
 	why := r.Await(ctx, ipc.Wait{
 		Look: func() (time.Duration, bool) {
@@ -213,6 +218,9 @@ func (b *bash) wait(ctx context.Context, r *running) (end ending) {
 		end, _ = r.reported()
 		return end
 	case why == ipc.Ended, cause == errMute:
+		if _, said := b.conn.Said(); mute.closed && bytes.HasSuffix(said, []byte("exit\n")) {
+			b.obituary.failure = wentBack // There bash says so at end-of-file, and nowhere else.
+		}
 		return ending{died: true}
 	case why == ipc.Asked:
 		return ending{handed: ErrHandedOver}
@@ -318,8 +326,10 @@ func (b *bash) settle(ctx context.Context, r *running) {
 	b.status = rec.Status
 	before := b.pwd
 	b.pwd = b.trueDir(rec.Dir)
+	b.current = ipc.Call{}
 	if r.call.Dir != "" && b.sameDir(b.pwd, r.call.Dir) {
 		b.back = before // The request's directory was for this command alone.
+		b.current = ipc.Call{ID: r.call.ID, Dir: r.call.Dir}
 	}
 	if r.call.Fork != nil {
 		return // Bash itself is as it was otherwise.

@@ -8,6 +8,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/saved"
 	"github.com/limpet-sh/limpet/internal/script"
+	"github.com/limpet-sh/limpet/ipc"
 )
 
 // savedState is the last state that was saved, and what it costs.
@@ -32,6 +33,8 @@ type saver struct {
 	timer *time.Timer
 	done  bool
 	busy  sync.WaitGroup
+
+	due time.Time // when the state is to be saved: until then bash is only kept awake. It belongs to the turn.
 }
 
 // The state is saved at the latest this long after a change, even when command
@@ -46,6 +49,10 @@ const (
 // wakeEvery returns how often bash has to be given a line while it is idle: TMOUT would end it.
 // Scripts see TMOUT as they have set it. 0 is never.
 func (b *bash) wakeEvery() time.Duration { return b.saved.state.LogoutAfter / 3 }
+
+// wakeAtLeast is how often bash is given a line while a save is put off, by which alone it would
+// be known that a command has set TMOUT: it is at least a second.
+const wakeAtLeast = time.Second / 3
 
 // wake gives bash a line of nothing.
 func (b *bash) wake(ctx context.Context) {
@@ -70,16 +77,18 @@ func (v *saver) soon(b *bash) {
 	if b == nil {
 		return
 	}
-	delay := v.s.opts.SaveDelay
-	switch {
-	case b.saved.have && b.saved.commands == b.commands:
-		if delay = b.wakeEvery(); delay == 0 {
-			return
+	if b.saved.have && b.saved.commands == b.commands {
+		if every := b.wakeEvery(); every > 0 {
+			v.after(every)
 		}
-	case b.saved.cost > costly:
+		return
+	}
+	delay := v.s.opts.SaveDelay
+	if b.saved.cost > costly {
 		delay = max(delay, saveShare*b.saved.cost) // The next command would wait for it.
 	}
-	v.after(delay)
+	v.due = time.Now().Add(delay)
+	v.after(min(delay, wakeAtLeast))
 }
 
 // after has save called after the delay.
@@ -111,11 +120,17 @@ func (v *saver) save() {
 		return // A command runs; it asks again when it ends.
 	}
 	if b := v.s.bash; b != nil && !b.dead() {
-		b.save(context.Background())
-		b.look()
-		if every := b.wakeEvery(); every > 0 {
+		again := time.Until(v.due)
+		if again <= 0 {
+			b.save(context.Background())
+			b.look()
+			again = b.wakeEvery()
+		} else {
+			again = min(again, wakeAtLeast)
+		}
+		if again > 0 {
 			b.wake(context.Background())
-			v.after(every)
+			v.after(again)
 		}
 	}
 	v.s.turn <- struct{}{}
@@ -133,7 +148,7 @@ func (v *saver) close() {
 	v.busy.Wait()
 }
 
-// saveTimeout bounds a save: it is builtins only.
+// saveTimeout bounds a save, which is builtins only, and has more time for a large state.
 const saveTimeout = 5 * time.Second
 
 // save has bash write its state down. When that fails the last state stays.
@@ -155,13 +170,11 @@ func (b *bash) trySave(ctx context.Context, back string) {
 
 // saveNow saves the state, of bash in the directory back if that is not empty.
 func (b *bash) saveNow(ctx context.Context, back string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout+forSize(max(b.taken.size, b.saved.state.Size())))
 	defer cancel()
 	began := time.Now()
-	defer func() {
-		if b.saved.err = err; err != nil { // It counts for overdue as one that went well.
-			b.saved.when, b.saved.cost = time.Now(), time.Since(began)
-		}
+	defer func() { // One that fails counts for overdue as one that goes well.
+		b.saved.err, b.saved.when, b.saved.cost = err, time.Now(), time.Since(began)
 	}()
 	b.resume()
 	state, rec, err := b.exchange.Save(ctx, back)
@@ -169,16 +182,16 @@ func (b *bash) saveNow(ctx context.Context, back string) (err error) {
 		return err
 	}
 	if back != "" && b.sameDir(rec.Dir, back) {
-		b.pwd, b.back = b.back, ""
+		b.pwd, b.back, b.current = b.back, "", ipc.Call{}
 	}
-	state.Dir = b.dir()
+	state.Dir, state.Nameless = b.dir(), b.nameless
 	descriptors, err := proc.Descriptors(b.id.PID)
 	opened := descriptors > b.descriptors
 	if err != nil || b.descriptors == 0 { // There is no telling here, but by what has run.
 		opened = b.saved.opened || b.saved.since.opened
 	}
 	b.saved = savedState{
-		state: state, have: true, commands: b.commands, when: time.Now(),
+		state: state, have: true, commands: b.commands,
 		opened: opened,
 	}
 	if b.pristine && b.commands == 0 {

@@ -130,6 +130,35 @@ func TestEverythingThatWasSavedIsRestoredAfterAKillWhileIdle(t *testing.T) {
 	}
 }
 
+// A child that a fatal error ends runs the exit trap of its shell. It has an older state than
+// bash, or another one.
+func TestAChildSavesNoState(t *testing.T) {
+	for _, script := range []string{
+		": ${z?} & wait", ": ${z?} | cat", "cat <(: ${z?})", "coproc { : ${z?}; }; wait", "x=$(: ${z?})", "( : ${z?} )",
+		"for i in 1 2 3 4 5 6; do : ${z?} & done; wait", "{ x=old; : ${z?}; } | cat", "f() { : ${z?}; }; f | cat; f & wait",
+		"( sleep 0.1; : ${z?} ) &", "{ sleep 0.1; : ${z?}; } &", "set -u; : $z | cat; : $z & wait; set +u", "{ set -u; : $z; } & wait",
+		"for i in 1 2 3 4 5 6; do { : ${z?}; } & kill -9 $!; done", "exec 9> >(: ${z?})", "trap '{ : ${z?}; } & { x=trap; : ${z?}; } | cat' EXIT",
+		"echo | { : ${z?}; }", "shopt -s lastpipe; : ${z?} | :", "y=old; : ${z?} & y=older; wait",
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			for _, in := range []string{inBash, ""} {
+				sh := start(t, nil)
+				run(t, sh, "x=1")
+				_, _ = sh.Run(testenv.Context(t), in+script) // It may end bash, or fail.
+				run(t, sh, "x=2; y=new; wait")
+				pid := bashPID(t, sh)
+				checkpoint(t, sh)
+				killAndWait(t, pid)
+				res, err := sh.Run(testenv.Context(t), "true")
+				require.NotNil(t, res.Restart, err)
+				assert.NotContains(t, res.Restart.String(), "changed")
+				assert.Equal(t, "2 new", says(t, sh, "echo $x $y"), in)
+			}
+		})
+	}
+}
+
 // killAndWait kills a bash and waits until it is gone.
 func killAndWait(t *testing.T, pid int) {
 	t.Helper()

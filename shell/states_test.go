@@ -1,6 +1,10 @@
 package shell_test
 
 import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -70,8 +74,11 @@ var oddStates = []struct {
 	{name: "functrace", set: `set -T`},
 	{name: "arguments that are assignments", set: `set -k`},
 	{name: "extdebug", set: `shopt -s extdebug`},
-	{name: "a function that parses no more", set: inBash + `shopt -s extglob; eval 'f() { echo !(x); }'; shopt -u extglob; g() { :; }; alias a=b; trap : USR1`,
+	{name: "a function that parses no more", set: inBash + `eval ` + printedWrong + `; g() { :; }; alias a=b; trap : USR1`,
 		lost: []string{"function f"}, ask: `type -t g; alias a; trap -p`},
+	{name: "an extended pattern, which is off by now", set: inBash + `shopt -s extglob; eval 'f() { echo !(x); }'; export -f f; shopt -u extglob; g() { !(:); }`},
+	{name: "an extended pattern in a function from a fork", set: `shopt -s extglob; eval 'f() { case $1 in !(a|b)) echo @(x|y) ;; esac; }'; shopt -u extglob; exit 3`},
+	{name: "words that look like comments", set: `shopt -u interactive_comments; eval 'f() { echo #x; }'`},
 	{name: "an extended pattern", set: "shopt -s extglob\neval 'f() { echo !(x); }'"},
 	{name: "functions with odd names", set: `eval '=() { :; }; !() { :; }; a:b() { :; }; a.b() { :; }; a/b() { :; }; 1() { :; }; -x() { :; }'`},
 	{name: "functions with documents", set: "f() { cat <<A; cat <<'B'\n$x \"it's\"\nA\n$y `z\nB\n}\ng() { cat <<-X\n\tx\n\tX\n}"},
@@ -168,20 +175,55 @@ func TestALargeVariableIsRestoredAndALargerOneIsNamed(t *testing.T) {
 	}
 }
 
+// Whatever sets TMOUT: bash reads it by atoi(3), through references too.
 func TestTMOUTDoesNotEndAnIdleShell(t *testing.T) {
 	testenv.Slow(t)
-	for _, set := range []string{"export TMOUT=1", "readonly TMOUT=1"} {
-		t.Run(set, func(t *testing.T) {
-			t.Parallel()
-			sh := start(t, nil)
-			pid := bashPID(t, sh)
-			run(t, sh, set)
-			idle := time.NewTimer(3 * time.Second) // Three times what bash would wait.
-			defer idle.Stop()
-			<-idle.C
-			res := run(t, sh, "echo $$ $TMOUT")
+	file := filepath.Join(t.TempDir(), "profile")
+	require.NoError(t, os.WriteFile(file, []byte("TMOUT=1\nreadonly TMOUT\nexport TMOUT\n"), 0o600))
+	rows := []struct {
+		before, set, want string
+		init              []string
+
+		sh  *shell.PersistentShell
+		pid int
+	}{
+		{set: "TMOUT=1"},
+		{set: "export TMOUT=1"},
+		{set: "readonly TMOUT=1"},
+		{set: "declare -i TMOUT=1"},
+		{set: "read TMOUT <<<1"},
+		{set: "printf -v TMOUT 1"},
+		{set: "eval TMOUT=1"},
+		{set: "f() { TMOUT=1; }; f"},
+		{set: "f() { declare -g TMOUT=1; exit 3; }; f"},
+		{set: "TMOUT=' 1'", want: " 1"},
+		{set: "TMOUT=$'\\n\\t+1 second'", want: "\n\t+1 second"},
+		{set: "TMOUT=4294967297", want: "4294967297"},
+		{set: "v=1; declare -n TMOUT=v"},
+		{set: "v=1; declare -n w=v TMOUT=w"},
+		{set: ":", init: []string{file}},
+		// A save that takes that long is put off for more than a second.
+		{before: "for i in {1..8000}; do printf -v v$i %0999d 0; done", set: "TMOUT=1"},
+	}
+	for i := range rows {
+		row := &rows[i]
+		row.sh = start(t, &shell.Options{InitFiles: row.init})
+		row.pid = bashPID(t, row.sh)
+		run(t, row.sh, "set -- parameter; sleep 100 &")
+		run(t, row.sh, cmp.Or(row.before, ":"))
+		checkpoint(t, row.sh)
+		run(t, row.sh, row.set)
+	}
+	idle := time.NewTimer(3 * time.Second) // Three times what bash would wait.
+	defer idle.Stop()
+	<-idle.C
+	for _, row := range rows {
+		t.Run(row.set, func(t *testing.T) {
+			res := run(t, row.sh, `echo "$$ $TMOUT $1"; jobs -r`)
 			assert.Nil(t, res.Restart)
-			assert.Equal(t, strconv.Itoa(pid)+" 1\n", res.Stdout.String())
+			begins := fmt.Sprintf("%d %s parameter\n", row.pid, cmp.Or(row.want, "1"))
+			assert.True(t, strings.HasPrefix(res.Stdout.String(), begins), res.Stdout.String())
+			assert.Contains(t, res.Stdout.String(), "sleep 100")
 		})
 	}
 }

@@ -108,3 +108,58 @@ func TestWhatIsOnStdinIsNeverRun(t *testing.T) {
 		})
 	}
 }
+
+// What bash reads its commands from is open to no script, by no number, wherever that runs. A
+// script may have any number for itself.
+func TestNoScriptReadsWhatBashReads(t *testing.T) {
+	// Each number by itself, or what only bash can tell.
+	const all = `for i in {3..300}; do read -t 0.01 -u $i x 2>/dev/null && echo "$i [$x]"; { read -t 0.01 x <&$i && echo "$i [$x]"; } 2>/dev/null; done; echo end`
+	for _, row := range []struct{ script, want string }{
+		{`exec 12<<<data; read -u 12 x; echo "[$x]"`, "[data]"},
+		{`exec 13>lk; echo x >&13; cat lk`, "x"},
+		{`exec 10>a; exec 11>b; echo x >&10; echo y >&11; cat a b`, "x\ny"},
+		{`exec 14>out; (echo x >&14); cat out`, "x"},
+		{`exec 63>out; echo x >&63; cat out`, "x"},
+		{`exec 70>out 71>out2; echo x >&70; cat out`, "x"},
+		{`exec 200>out 203<out; echo x >&200; cat <&203`, "x"},
+		{`f=10; read -t 5 -u $f x 2>/dev/null; echo "[$x]"`, "[]"},
+		{`cat <&10 2>/dev/null; cat /dev/fd/11 2>/dev/null; echo end`, "end"},
+		{all, "end"},
+		{`{ ` + all + `; } | cat`, "end"},
+		{`f() { ` + all + `; }; f; exit 3`, "end"},
+		{`(` + all + `)`, "end"},
+	} {
+		for _, in := range []string{"", inBash} {
+			for _, stdin := range []string{"no input", "input"} {
+				t.Run(in+row.script+", "+stdin, func(t *testing.T) {
+					t.Parallel()
+					opts := &shell.Options{}
+					if stdin == "input" {
+						opts.Stdin = input(t, "")
+					}
+					sh := start(t, opts)
+					assert.Equal(t, row.want, strings.TrimSuffix(run(t, sh, in+row.script).Stdout.String(), "\n"))
+					assert.Equal(t, "next", says(t, sh, "echo next"))
+				})
+			}
+		}
+	}
+}
+
+// A trap for EXIT of bash itself runs with bash's own stdin: there it finds end-of-file.
+func TestATrapThatReadsOnTheWayOutEnds(t *testing.T) {
+	testenv.Slow(t)
+	for _, trap := range []string{
+		"read x", "cat >/dev/null", "sort | wc -l >/dev/null", "x=$(cat)", "bash -c cat", "f() { cat; }; f", "cat & wait", "read -t 100 x", "cat | cat",
+	} {
+		t.Run(trap, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			res := run(t, sh, inBash+"trap '"+trap+"; echo cleaned' EXIT; exit 3")
+			assert.Equal(t, 3, res.ExitCode)
+			assert.Equal(t, "cleaned\n", res.Stdout.String())
+			require.NotNil(t, res.Restart)
+			assert.Equal(t, "next", says(t, sh, "echo next"))
+		})
+	}
+}

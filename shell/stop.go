@@ -188,14 +188,23 @@ func (b *bash) resume() {
 // muteness notices a bash that is back at its stdin without having reported:
 // it cannot write its record ("set -r", "ulimit -n 3"), or a function that a
 // sourced file named "builtin" came in between. Waiting on would be for ever.
+//
+// It also notices a trap that reads there: a trap for EXIT runs at bash's top level, with bash's own
+// stdin, from which nothing would ever come. Neither it nor bash can be told from the other, so
+// both get end-of-file: the trap goes on, as with /dev/null, and bash ends by itself.
 type muteness struct {
-	b     *bash
-	since time.Time
-	next  time.Time
+	b      *bash
+	r      *running
+	since  time.Time
+	next   time.Time
+	closed bool
 }
 
 // errMute is why a wait ends that muteness has ended.
 var errMute = errors.New("bash went back to its prompt")
+
+// wentBack is the failure of such a bash.
+const wentBack = "went back to its prompt without a report"
 
 // muteAfter is how long bash must be seen waiting for input. A record that it
 // wrote would be there long since.
@@ -207,7 +216,7 @@ func (m *muteness) noticed() bool {
 		return false
 	}
 	m.next = now.Add(muteAfter / 4)
-	if !proc.AwaitsInput(m.b.id.PID, m.b.stdin) {
+	if !proc.AwaitsInput(m.b.id.PID, m.b.stdin) && (m.closed || !m.trapReads()) {
 		m.since = time.Time{}
 		return false
 	}
@@ -218,6 +227,24 @@ func (m *muteness) noticed() bool {
 	if now.Sub(m.since) < muteAfter {
 		return false
 	}
-	m.b.giveUp("went back to its prompt without a report")
+	if !m.closed {
+		m.closed, m.since = true, time.Time{}
+		_ = m.b.conn.CloseStdin() // If it is broken, bash has ended.
+		return false
+	}
+	m.b.giveUp(wentBack)
 	return true
+}
+
+// trapReads reports whether bash, which has its own stdin, waits for a child that has that too, or until
+// something can be read. What PS0 starts has it as well, but that ends; and what the prompts
+// start, before bash has read the command.
+func (m *muteness) trapReads() bool {
+	bash := m.b.id.PID
+	if _, hook := m.b.saved.state.Variable("PS0"); hook || m.b.stdin == "" || m.b.conn.Unread() > 0 || proc.Stdin(bash) != m.b.stdin {
+		return false
+	}
+	return proc.AwaitsAny(bash) || proc.AwaitsChild(bash) && slices.ContainsFunc(proc.Children(bash), func(kid proc.Stat) bool {
+		return kid.Start >= m.r.born && kid.State == 'S' && proc.Stdin(kid.PID) == m.b.stdin
+	})
 }

@@ -53,6 +53,34 @@ func TestEnvIsExactlyWhatOptionsSay(t *testing.T) {
 	assert.NotContains(t, env, "FROM_THE_PROGRAM")
 }
 
+// Bash has no variables for them, but passes them on: so does whatever takes the place of bash.
+func TestVariablesWhoseNamesAreNoIdentifiersStay(t *testing.T) {
+	const ask, want = `env | grep -E '^(job\.status|X-Y|1ST|ProgramFiles\(x86\))=' | sort`, "1ST=first\nProgramFiles(x86)=C:\nX-Y=a\njob.status=o k"
+	sh := start(t, &shell.Options{Env: append(shell.DefaultEnv(), "X-Y=0", "job.status=o k", "X-Y=a", "ProgramFiles(x86)=C:", "1ST=first", "A=1")})
+	assert.Equal(t, want, says(t, sh, ask))
+	state := checkpoint(t, sh)
+	other := start(t, &shell.Options{Env: []string{"PATH=" + os.Getenv("PATH"), "other-one=1"}, State: &state})
+	assert.Equal(t, want, says(t, other, ask))
+	for name, replace := range map[string]func(){
+		"an exit":   func() { run(t, sh, inBash+"exit 3") },
+		"a fork":    func() { run(t, sh, "set -e; false") },
+		"a kill":    func() { killAndWait(t, bashPID(t, sh)); _, _ = sh.Run(testenv.Context(t), ":") },
+		"a restore": func() { _, err := sh.Restore(testenv.Context(t), state); require.NoError(t, err) },
+		"a reset":   func() { require.NoError(t, sh.Reset(testenv.Context(t))) },
+		"another":   func() { _, err := sh.Restore(testenv.Context(t), checkpoint(t, other)); require.NoError(t, err) },
+	} {
+		replace()
+		assert.Equal(t, want, says(t, sh, ask), name)
+		assert.Equal(t, want, says(t, sh, "set -e; "+ask), name+", in a fork")
+		assert.Equal(t, want, says(t, sh, "shopt -s extglob; set -e; "+ask), name+", in a fresh bash")
+		res, err := sh.Do(testenv.Context(t), command.Request{Script: ask, Stdin: strings.NewReader("")})
+		require.NoError(t, err)
+		assert.Equal(t, want+"\n", res.Stdout.String(), name+", in a bash of its own")
+	}
+	require.NoError(t, other.Reset(testenv.Context(t)))
+	assert.Equal(t, "other-one=1", says(t, other, `env | grep -E '^other-one=|^X-Y'`), "its own environment")
+}
+
 func TestRequestEnvIsForOneCommandOnly(t *testing.T) {
 	sh := start(t, nil)
 	run(t, sh, "export KEPT=old; PLAIN=old")

@@ -350,6 +350,14 @@ func Dir(pid int) (string, error) {
 	return os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 }
 
+// InDeadDir reports whether the working directory of the process was removed. It errs on the side of
+// no, also where a path is as long as it can be.
+func InDeadDir(pid int) bool {
+	var path [unix.PathMax]byte
+	n, err := unix.Readlink("/proc/"+strconv.Itoa(pid)+"/cwd", path[:])
+	return err == nil && bytes.HasSuffix(path[:n], []byte(" (deleted)"))
+}
+
 // Descriptors returns how many descriptors the process has open.
 func Descriptors(pid int) (int, error) {
 	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -412,6 +420,13 @@ func AwaitsInput(pid int, stdin string) bool {
 func AwaitsChild(pid int) bool {
 	call, _, ok := systemCall(pid)
 	return !ok || call == unix.SYS_WAIT4 || call == unix.SYS_READ
+}
+
+// AwaitsAny reports whether the process sleeps until one of several descriptors is ready, or a time is
+// over, as "read -t" does. It errs on the side of no.
+func AwaitsAny(pid int) bool {
+	call, _, ok := systemCall(pid)
+	return ok && (call == unix.SYS_PSELECT6 || call == unix.SYS_PPOLL)
 }
 
 // Waits reports whether the process sleeps in a wait for a child. It errs on the side

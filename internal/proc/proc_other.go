@@ -24,11 +24,13 @@ func Children(int) []Stat                    { return nil }
 func Ran(ID) time.Duration                   { return 0 }
 func AwaitStop(ID, time.Duration) bool       { return false }
 func Dir(int) (string, error)                { return "", errors.ErrUnsupported }
+func InDeadDir(int) bool                     { return false }
 func Descriptors(int) (int, error)           { return 0, errors.ErrUnsupported }
 func Now() uint64                            { return 0 }
 func AwaitsInput(int, string) bool           { return false }
 func Stdin(int) string                       { return "" }
 func AwaitsChild(int) bool                   { return true }
+func AwaitsAny(int) bool                     { return false }
 func Waits(int) bool                         { return false }
 func Kills(int) bool                         { return false }
 func MostDescriptors(int) int                { return 0 }

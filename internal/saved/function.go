@@ -32,7 +32,7 @@ func (s State) Functions() map[string]string {
 
 // Aliases returns what the shell expands, by name: nothing if it expands no aliases.
 func (s State) Aliases() map[string]string {
-	if !bytes.Contains(s.part[partOptions], []byte("shopt -s expand_aliases\n")) {
+	if !s.Shopt("expand_aliases") {
 		return nil
 	}
 	aliases := make(map[string]string)

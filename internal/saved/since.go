@@ -73,8 +73,9 @@ func (s State) difference(before State, script bool) []Piece {
 		s.parametersSince(before),
 	)
 	if len(functions) > 0 {
-		// Neither may posix mode refuse a name, nor an alias change what is read.
-		all = slices.Concat(all, []Piece{do("set +o posix"), do("shopt -u expand_aliases")}, functions)
+		// Neither may posix mode refuse a name, nor an alias change what is read. What was read under
+		// extglob is not read without; but what was read without means the same under it.
+		all = slices.Concat(all, []Piece{do("set +o posix"), do("shopt -u expand_aliases"), do("shopt -s extglob")}, functions)
 	}
 	all = slices.Concat(all,
 		newer(s.pieces(kindAlias), before.pieces(kindAlias)),
@@ -110,7 +111,7 @@ func (s State) plainOptions() []Piece {
 // mode is switched on or off.
 func (s State) forcedOptions() (all []Piece) {
 	for _, name := range []string{
-		"keyword", "posix", "expand_aliases", "inherit_errexit", "interactive_comments", "shift_verbose", "sourcepath",
+		"keyword", "posix", "expand_aliases", "extglob", "inherit_errexit", "interactive_comments", "shift_verbose", "sourcepath",
 	} {
 		if p := s.option(name); p.text != nil { // Else this bash has no such option.
 			all = append(all, p)

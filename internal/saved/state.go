@@ -36,6 +36,10 @@ type State struct {
 	// end at the next command that fails.
 	LeftOut []string
 
+	// Nameless are the entries of the environment that no builtin lists: see environ.Nameless. Who
+	// saves the state sets them.
+	Nameless []string
+
 	// Begin are the options that the shell gives to each script by itself, for bash never has
 	// them on: see ipc.Fork.
 	Begin []string
@@ -46,6 +50,37 @@ type State struct {
 	// InFunction says that bash was in a function when it wrote the state: by
 	// the exit trap, that is. The variables are then as the function saw them.
 	InFunction bool
+}
+
+// With returns the state with the variables of these names as they are declared, in the words of
+// "declare -p". Those that are not declared are not there.
+func (s State) With(names []string, declared []byte) State {
+	var kept bytes.Buffer
+	for _, d := range declarations(s.part[partVariables]) {
+		if !slices.Contains(names, d.name) {
+			kept.Write(d.text)
+		}
+	}
+	for _, d := range declarations(declared) {
+		if slices.Contains(names, d.name) { // Else a command has forged it.
+			kept.Write(d.text)
+		}
+	}
+	s.part[partVariables] = kept.Bytes()
+	return s
+}
+
+// Shopt reports whether an option of shopt is on.
+func (s State) Shopt(option string) bool {
+	return bytes.Contains(s.part[partOptions], []byte("shopt -s "+option+"\n"))
+}
+
+// Size returns how many bytes the state has.
+func (s State) Size() (size int) {
+	for _, part := range s.part {
+		size += len(part)
+	}
+	return size
 }
 
 // In returns the state as it would be in another directory. PWD is that, unless it was made up.
@@ -67,14 +102,13 @@ func Parse(b []byte, name, id, seal string) (State, error) {
 	}
 	state := State{Dir: string(part[partDir]), InFunction: len(bytes.TrimSpace(part[partFunction])) > 0}
 	part[partAliases], state.ExitTrap = userTraps(part[partAliases], seal)
-	for _, variable := range declarations(part[partVariables]) {
+	variables := declarations(part[partVariables])
+	for _, variable := range variables {
 		if variable.has("r") && !slices.Contains(bashReadonly, variable.name) {
 			state.Readonly = append(state.Readonly, variable.name)
 		}
-		if variable.name == "TMOUT" {
-			state.LogoutAfter = logoutAfter(variable)
-		}
 	}
+	state.LogoutAfter = logoutAfter(variables)
 	state.IntTrap = bytes.Contains(part[partAliases], []byte("' SIGINT\n"))
 	// A shell with onecmd would end at once.
 	part[partSet] = bytes.ReplaceAll(part[partSet], []byte("set -o onecmd\n"), nil)
@@ -94,10 +128,10 @@ func Parse(b []byte, name, id, seal string) (State, error) {
 	return state, nil
 }
 
-// openDescriptors counts the paths of descriptors. Three are those of the save itself: the
-// directory that is listed, and copies of stdout and stderr.
+// openDescriptors counts the paths of descriptors. Five are those of the save itself: the
+// directory that is listed, and two copies of stdout and of stderr.
 func openDescriptors(paths []byte) int {
-	const own = 3
+	const own = 5
 	if bytes.Contains(paths, []byte("*")) {
 		return 0 // There is no such directory, or no globbing.
 	}
@@ -134,13 +168,35 @@ func Read(f *os.File, name string) (text []byte, unsaved []string, err error) {
 // bashReadonly are readonly from the start.
 var bashReadonly = []string{"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"}
 
-// logoutAfter reads TMOUT as bash does: the digits that it begins with.
-func logoutAfter(tmout declaration) time.Duration {
-	value := strings.Trim(string(tmout.value()), `="`)
+// logoutAfter reads TMOUT, or what it refers to, as bash does: by atoi(3), which skips
+// whitespace and keeps the lower half of a number that is too large. Bash has no timeout by one
+// that is not positive.
+func logoutAfter(all []declaration) time.Duration {
+	find := func(name string) declaration {
+		i := slices.IndexFunc(all, func(d declaration) bool { return d.name == name })
+		if i < 0 {
+			return declaration{}
+		}
+		return all[i]
+	}
+	d := find("TMOUT")
+	for refers := 0; d.has("n") && refers < refersAtMost; refers++ {
+		target, _ := d.scalar()
+		d = find(target)
+	}
+	if d.kind() != "" { // A list, or a reference that leads nowhere.
+		return 0
+	}
+	value, _ := d.scalar()
+	value = strings.TrimPrefix(value, "$'") // Then bash has written whitespace as escapes, which end with a letter.
+	value = strings.TrimPrefix(strings.TrimLeft(value, ` \tnvfr`), "+")
 	digits := value[:len(value)-len(strings.TrimLeft(value, "0123456789"))]
-	seconds, _ := strconv.ParseInt(digits, 10, 32) // A number that is too large becomes the largest one, and an empty text 0.
-	return time.Duration(seconds) * time.Second
+	number, _ := strconv.ParseInt(digits, 10, 64) // One that is too large becomes the largest one, and an empty text 0.
+	return time.Duration(max(int32(number), 0)) * time.Second
 }
+
+// refersAtMost is how many references bash follows (NAMEREF_MAX).
+const refersAtMost = 8
 
 // userTraps takes limpet's own exit trap out, and reports whether the user has
 // one.

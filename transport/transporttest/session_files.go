@@ -19,7 +19,7 @@ var attacks = []string{
 	"for f in $S/* $S/*/*; do ln -sf /dev/zero $f; done",
 	"mkfifo $S/x; mv $S/x $S/eval", "echo 'echo dead' >$S/x; mv $S/x $S/eval", "ln -sf nowhere $S/eval",
 	"rm $S/inner; mkfifo $S/inner", "rm $S/inner; mkdir $S/inner", "rm $S/return; mkfifo $S/return", "rm $S/return; mkdir $S/return",
-	"rm $S/oldpwd; mkfifo $S/oldpwd", "rm $S/state; mkfifo $S/state", "rm $S/exit; mkfifo $S/exit", "rm $S/state; mkdir -p $S/state/x",
+	"rm $S/before; mkfifo $S/before", "rm $S/state; mkfifo $S/state", "rm $S/exit; mkfifo $S/exit", "rm $S/state; mkdir -p $S/state/x",
 	"mv $S/out $S/x; ln -s x $S/out", "rm -rf $S/out; mkfifo $S/out", "rm -rf $S/status; mkfifo $S/status", "rm -rf $S/status; ln -s . $S/status",
 	"chmod 000 $S/*/* $S/* $S", "chmod 500 $S/out", "mkdir -p $S/x/y; : >$S/x/y/z; chmod 000 $S/x/y; chmod 500 $S/x",
 	"truncate -s 1T $S/* $S/*/* 2>/dev/null", "for i in {1..2000}; do : >$S/status/$i; done",
