@@ -72,6 +72,16 @@ type Request struct {
 	// cannot go with Stdin, nor to oneshot.Runner.
 	HandOver bool
 
+	// HandOverAfter has a persistent shell give the command away, as HandOver does, when it
+	// has run for so long. Its Timeout is then to be kept by who takes it: see
+	// shell.Running.Left. Zero means that it is not; it cannot go with Stdin either.
+	HandOverAfter time.Duration
+
+	// TurnTimeout bounds how long the request waits for its turn, in a shell that runs one
+	// command at a time. The error is then shell.ErrBusy, and nothing ran. Zero means that it
+	// waits as long as its context allows.
+	TurnTimeout time.Duration
+
 	// MergeStderr sends stderr to stdout, in the order in which the command
 	// wrote them. Result.Stderr is then empty.
 	MergeStderr bool
@@ -132,7 +142,7 @@ func (r Request) Validate() error {
 	if strings.IndexByte(r.Dir, 0) >= 0 {
 		return &dirNULError{r.Dir}
 	}
-	if r.HandOver && r.Stdin != nil {
+	if (r.HandOver || r.HandOverAfter > 0) && r.Stdin != nil {
 		return ErrHandOver
 	}
 	for _, name := range r.Unset {

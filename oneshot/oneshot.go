@@ -153,7 +153,7 @@ func (r *Runner) do(ctx context.Context, c *run) (_ command.Result, err error) {
 	if err := req.Validate(); err != nil {
 		return nothing, err
 	}
-	if req.HandOver {
+	if req.HandOver || req.HandOverAfter > 0 {
 		return nothing, command.ErrHandOver
 	}
 	if ctx.Err() != nil {

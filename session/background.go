@@ -134,7 +134,7 @@ func (s *Session) adopt(ctx context.Context, handed *shell.HandedOverError, err 
 	var job jobs.Job
 	if failed == nil {
 		// The caller may be gone: the command runs all the same.
-		job, failed = r.Adopt(context.WithoutCancel(ctx), handed.Command, jobs.Spec{Session: s.name, Notify: true})
+		job, failed = r.Adopt(context.WithoutCancel(ctx), handed.Command, jobs.Spec{Session: s.name, Notify: true, Timeout: handed.Command.Left()})
 	}
 	if failed != nil {
 		stopped := interrupt.NewError(ctx, handed.Cause, handed.Command.Stop(s.opts.Ladder))

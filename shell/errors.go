@@ -25,6 +25,9 @@ var (
 	ErrClosed = interrupt.ErrClosed
 )
 
+// ErrBusy means that another command ran for longer than the TurnTimeout of a request. Nothing ran.
+var ErrBusy = errors.New("the shell runs another command")
+
 // errClosed is an ErrClosed that says what to do.
 var errClosed = fmt.Errorf("the shell is %w: start another one", ErrClosed)
 

@@ -21,7 +21,8 @@ import (
 	"github.com/limpet-sh/limpet/transport"
 )
 
-// ErrHandedOver is the cause of a [*HandedOverError] when HandOver was called.
+// ErrHandedOver is the cause of a [*HandedOverError] when HandOver was called, or at the HandOverAfter
+// of the request.
 var ErrHandedOver = errors.New("handed over")
 
 // ErrNothingRuns means that there is no command to be handed over, or one with Stdin,
@@ -91,6 +92,7 @@ type Running struct {
 	output *os.File // the read end of a pipe
 	feed   *feed
 	entry  string // the mark that was the session's
+	late   bool   // it was handed over at its HandOverAfter
 
 	stopping sync.Mutex    // one Stop at a time
 	asked    chan struct{} // asks attend to stop it, by the ladder in ladders
@@ -113,7 +115,7 @@ type Running struct {
 func (b *bash) handOver(ctx context.Context, r *running) (command.Result, error) {
 	res := command.Result{ExitCode: command.CodeUnknown, Started: r.started}
 	h := &Running{
-		b: b, r: r, entry: b.entry, asked: make(chan struct{}, 1), ladders: make(chan interrupt.Ladder, 1), outcomes: make(chan interrupt.Outcome),
+		b: b, r: r, entry: b.entry, late: r.end.late, asked: make(chan struct{}, 1), ladders: make(chan interrupt.Ladder, 1), outcomes: make(chan interrupt.Outcome),
 		awaited: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
@@ -230,6 +232,15 @@ func (h *Running) Script() string { return h.r.req.Script }
 // Dir is where it was started.
 func (h *Running) Dir() string {
 	return cmp.Or(h.r.call.Dir, h.b.pwd)
+}
+
+// Left is what is left now of the Timeout of a request that was handed over at its HandOverAfter, at
+// least a millisecond. 0 means that there is no limit.
+func (h *Running) Left() time.Duration {
+	if !h.late || h.r.limits.Timeout == 0 {
+		return 0
+	}
+	return max(h.r.limits.Timeout-time.Since(h.r.started), time.Millisecond)
 }
 
 // Started is when it was.

@@ -163,3 +163,47 @@ func pidIn(t *testing.T, dir, file string) int {
 	require.NoError(t, err)
 	return pid
 }
+
+// Who waits no longer than so long has the command handed over; its Timeout is then to be kept by
+// who takes it.
+func TestACommandIsHandedOverAfterATime(t *testing.T) {
+	testenv.NeedProc(t)
+	sh := start(t, nil)
+	run(t, sh, "x=kept")
+	for _, timeout := range []time.Duration{0, time.Minute, -1} {
+		res, err := sh.Do(testenv.Context(t), command.Request{Script: "echo begun; sleep 1000", HandOverAfter: 100 * time.Millisecond, Timeout: timeout})
+		r := handedOver(t, err)
+		assert.Equal(t, "begun\n", res.Stdout.String())
+		require.ErrorIs(t, err, shell.ErrHandedOver)
+		if timeout > 0 {
+			assert.InDelta(t, time.Minute, r.Left(), float64(20*time.Second))
+		} else {
+			assert.Zero(t, r.Left(), timeout)
+		}
+		assert.Equal(t, "kept", says(t, sh, "echo $x"))
+	}
+	res, err := sh.Do(testenv.Context(t), command.Request{Script: "sleep 1000", HandOverAfter: time.Minute, Timeout: 100 * time.Millisecond})
+	require.ErrorIs(t, err, shell.ErrTimeout)
+	assert.Equal(t, 124, res.ExitCode)
+	res, err = sh.Do(testenv.Context(t), command.Request{Script: "echo quick", HandOverAfter: time.Minute})
+	require.NoError(t, err)
+	assert.Equal(t, "quick\n", res.Stdout.String())
+	_, err = sh.Do(testenv.Context(t), command.Request{Script: "cat", Stdin: strings.NewReader(""), HandOverAfter: time.Minute})
+	require.ErrorIs(t, err, command.ErrHandOver)
+}
+
+func TestARequestWaitsNoLongerThanItWantsForItsTurn(t *testing.T) {
+	sh := start(t, nil)
+	done := begin(t, sh, testenv.Context(t), "until [[ -e go ]]; do sleep 0.01; done")
+	for range 2 {
+		res, err := sh.Do(testenv.Context(t), command.Request{Script: "touch ran", TurnTimeout: 50 * time.Millisecond})
+		require.ErrorIs(t, err, shell.ErrBusy)
+		assert.ErrorContains(t, err, "nothing ran")
+		assert.Equal(t, command.CodeUnknown, res.ExitCode)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(sh.Dir(), "go"), nil, 0o600))
+	require.NoError(t, await(t, done).err)
+	res, err := sh.Do(testenv.Context(t), command.Request{Script: "sleep 0.2; ls", TurnTimeout: 50 * time.Millisecond})
+	require.NoError(t, err, "it bounds the wait alone")
+	assert.NotContains(t, res.Stdout.String(), "ran")
+}

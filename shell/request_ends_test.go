@@ -66,7 +66,10 @@ func TestWhatBelongsToARequestEndsWithIt(t *testing.T) {
 		{"a variable", "TOKEN=old", `declare -- TOKEN="old"`},
 	} {
 		for _, in := range []string{"", inBash} {
-			for _, end := range scriptEnds {
+			for i, end := range scriptEnds {
+				if before.set != "export TOKEN=old" && i%6 != 2 && !testenv.All() {
+					continue // The others differ by little.
+				}
 				name := before.name + "/" + end.name
 				if in != "" {
 					name += ", in bash"

@@ -27,7 +27,7 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	if err := b.exchange.Renew(); err != nil {
 		return nothing, b.withoutFiles(ctx, err)
 	}
-	if req.HandOver {
+	if req.HandOver || req.HandOverAfter > 0 {
 		b.save(ctx) // The session may have to go on with what there is now.
 	}
 	where := b.whereToRun(ctx, req)
@@ -122,6 +122,7 @@ type ending struct {
 	died     bool
 	cause    error // why it was stopped
 	handed   error // why it is handed over
+	late     bool  // that is for its HandOverAfter
 	outcome  interrupt.Outcome
 }
 
@@ -166,6 +167,7 @@ func (b *bash) render(req command.Request, where place, started time.Time) (*run
 		Run: run, req: req, place: where, call: call,
 		limits: limits.Limits{
 			Started: started, Timeout: limits.Pick(req.Timeout, b.opts.Timeout), Idle: limits.Pick(req.IdleTimeout, b.opts.IdleTimeout),
+			HandOver: req.HandOverAfter,
 		},
 		started: started,
 		monitor: capture.NewMonitor(run.Outputs, req.Stdout, req.Stderr),
@@ -203,6 +205,8 @@ func (b *bash) wait(ctx context.Context, r *running) (end ending) {
 			again := r.monitor.Look()
 			switch cause = r.limits.Exceeded(r.monitor.Quiet()); {
 			case cause != nil:
+			case r.limits.HandOver > 0 && time.Since(r.started) >= r.limits.HandOver:
+				cause = ErrHandedOver
 			case mute.noticed():
 				cause = errMute
 			case still.noticed():
@@ -222,8 +226,8 @@ func (b *bash) wait(ctx context.Context, r *running) (end ending) {
 			b.obituary.failure = wentBack // There bash says so at end-of-file, and nowhere else.
 		}
 		return ending{died: true}
-	case why == ipc.Asked:
-		return ending{handed: ErrHandedOver}
+	case why == ipc.Asked, cause == ErrHandedOver:
+		return ending{handed: ErrHandedOver, late: cause != nil}
 	case why == ipc.GaveUp:
 		return b.stop(ctx, r, context.Cause(ctx))
 	case r.req.HandOver && cause != errStoodStill:

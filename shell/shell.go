@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/capture"
@@ -142,7 +143,7 @@ func (s *PersistentShell) Do(ctx context.Context, req command.Request) (command.
 			return nothing, err
 		}
 	}
-	if err := s.take(ctx); err != nil {
+	if err := s.takeWithin(ctx, req.TurnTimeout); err != nil {
 		return nothing, err
 	}
 	run, done := s.running(ctx)
@@ -237,6 +238,16 @@ func (s *PersistentShell) take(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// takeWithin waits for the turn, if there is a limit no longer than that.
+func (s *PersistentShell) takeWithin(ctx context.Context, limit time.Duration) error {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, ErrBusy)
+		defer cancel()
+	}
+	return s.take(ctx)
 }
 
 // refusal returns why nothing may be started now, or nil.

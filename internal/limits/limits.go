@@ -15,6 +15,8 @@ import (
 type Limits struct {
 	Started       time.Time
 	Timeout, Idle time.Duration
+
+	HandOver time.Duration // when it is to be given away
 }
 
 // Pick returns a request's own limit or, if it says none, the general one.
@@ -34,6 +36,9 @@ func (l Limits) Next(again, quiet time.Duration) time.Duration {
 	}
 	if l.Idle > 0 {
 		again = min(again, l.Idle-quiet)
+	}
+	if l.HandOver > 0 {
+		again = min(again, l.HandOver-time.Since(l.Started))
 	}
 	return max(again, 0)
 }
