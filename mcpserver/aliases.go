@@ -47,7 +47,9 @@ var aliases = []alias{
 	{name: "timeout_sec", to: []string{"timeout_seconds"}},
 	{name: "yield_time_ms", to: []string{"settle_seconds", "timeout_seconds"}, as: milliseconds, also: map[string]any{"on_timeout": onTimeoutBackground}},
 	{name: "idle_timeout", to: []string{"idle_timeout_seconds"}},
+	{name: "max_output_bytes", to: []string{"max_output_bytes"}, as: atMostOutput},
 	{name: "max_output_tokens", to: []string{"max_output_bytes"}, as: bytesOfTokens},
+	{name: "bytes", to: []string{"bytes"}, as: atMostOutput},
 	{name: "job", to: []string{"jobs"}},
 	{name: "id", to: subject},
 	{name: "job_id", to: subject},
@@ -104,14 +106,22 @@ func bytesOfTokens(n, _ float64) float64 {
 	if n <= 0 {
 		return n
 	}
-	return math.Round(min(max(4*n, 256), 256<<10))
+	return atMostOutput(math.Round(max(4*n, 256)), 0)
 }
+
+// atMostOutput is how much can be asked for: no host gives its model more of one answer, and most
+// cut what is longer themselves, without a word on how to get the rest.
+func atMostOutput(n, _ float64) float64 { return min(n, mostOutput) }
+
+const mostOutput = 32 << 10
 
 // meansNothing reports whether an argument that a tool has not asks for nothing that would
 // not be so anyway: a description is for people who look on.
 func (s schemas) meansNothing(name string, value any) bool {
 	switch name {
 	case "description", "explanation", "justification":
+		return true
+	case "wait_for_previous": // Gemini CLI adds it to every schema, and passes it on.
 		return true
 	case "tty":
 		terminal := s.property("argv") != nil

@@ -131,7 +131,7 @@ func (s *Server) addJobs() {
 		example: `{"jobs": ["job-make-4a7c"], "timeout_seconds": 60}`,
 		description: fmt.Sprintf("Wait until a job has ended, or, if that comes first, until it prints a line that matches, falls silent, or a port is open. "+
 			"Use it after starting a server (pattern or port) and for builds and tests (their end). It takes as long as that takes, at most timeout_seconds (%v if you do not say; up to %v), which is no error: the job runs on, and you can wait again.",
-			defaultJobWait, s.opts.MaxTimeout),
+			min(defaultJobWait, s.opts.MaxTimeout), s.opts.MaxTimeout),
 	})
 	add(s, tool[jobIn, jobKillOut]{
 		name: "job_kill", title: "End a job", effect: destroys, call: killJob,

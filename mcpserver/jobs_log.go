@@ -17,11 +17,11 @@ type jobLogIn struct {
 	Line       int64  `json:"line,omitempty" jsonschema:"Or: from the line of this number on, from 1." min:"1"`
 	Lines      int    `json:"lines,omitempty" jsonschema:"With line: how many. Default: 100." min:"1" max:"10000"`
 	Offset     *int64 `json:"offset,omitempty" jsonschema:"Or: from this byte on, from 0; negative counts from the end."`
-	Bytes      int    `json:"bytes,omitempty" jsonschema:"With offset: how many. Default: 16384." min:"1" max:"262144"`
+	Bytes      int    `json:"bytes,omitempty" jsonschema:"With offset: how many. Default: 16384." min:"1" max:"32768"`
 	Pattern    string `json:"pattern,omitempty" jsonschema:"Or: find the lines that match this regular expression (RE2)."`
 	MaxMatches int    `json:"max_matches,omitempty" jsonschema:"With pattern: at most so many. Default: 50." min:"1" max:"1000"`
 	FromOffset int64  `json:"from_offset,omitempty" jsonschema:"With pattern: search from this byte on." min:"0"`
-	MaxOutput  int    `json:"max_output_bytes,omitempty" jsonschema:"How much of the lines, or matches, to return at most. Default: 16384." min:"256" max:"262144"`
+	MaxOutput  int    `json:"max_output_bytes,omitempty" jsonschema:"How much of the lines, or matches, to return at most. Default: 16384." min:"256" max:"32768"`
 	Raw        bool   `json:"raw,omitempty" jsonschema:"Keep escape sequences and carriage returns. Matches never have them."`
 }
 
@@ -145,6 +145,7 @@ func (out *jobLogOut) bytes(r *jobs.Registry, in jobLogIn) (jobs.Job, error) {
 	if log.Next < log.Job.Output.End {
 		b = lines(b, false)
 	}
+	b = firstLines(b, mostLines)
 	out.put(log, b, in.Raw)
 	return log.Job, nil
 }
@@ -165,8 +166,13 @@ func (out *jobLogOut) lines(r *jobs.Registry, in jobLogIn) (jobs.Job, error) {
 		if len(b) > in.MaxOutput {
 			b = lines(b[:in.MaxOutput], false)
 		}
-	case len(b) > in.MaxOutput:
-		kept := lines(b[len(b)-in.MaxOutput:], true)
+		b = firstLines(b, mostLines)
+	default:
+		kept := b
+		if len(b) > in.MaxOutput {
+			kept = lines(b[len(b)-in.MaxOutput:], true)
+		}
+		kept = lastLinesOf(kept, mostLines)
 		out.Omitted = int64(len(b) - len(kept))
 		log.Offset += out.Omitted
 		log.Line += int64(bytes.Count(b[:out.Omitted], []byte{'\n'}))
@@ -199,6 +205,9 @@ func (o jobLogOut) text() string {
 	switch {
 	case o.searched:
 		where = fmt.Sprintf("%d lines found", len(o.Matches))
+		if len(o.Matches) == 0 && o.Dropped > 0 {
+			where = "not found in what is kept"
+		}
 		if o.More {
 			where += fmt.Sprintf("; more: from_offset %d", o.NextOffset)
 		}

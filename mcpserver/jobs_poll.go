@@ -11,7 +11,7 @@ import (
 type jobPollIn struct {
 	Job       string `json:"job" jsonschema:"The id of the job."`
 	Since     *int64 `json:"since,omitempty" jsonschema:"Return what was printed from this offset on, as next_offset of an earlier answer. Default: what no job_poll has returned yet." min:"0"`
-	MaxOutput int    `json:"max_output_bytes,omitempty" jsonschema:"How much to return at most; the rest comes with the next call. Default: 16384." min:"256" max:"262144"`
+	MaxOutput int    `json:"max_output_bytes,omitempty" jsonschema:"How much to return at most; the rest comes with the next call. Default: 16384." min:"256" max:"32768"`
 	Raw       bool   `json:"raw,omitempty" jsonschema:"Keep escape sequences and carriage returns."`
 }
 

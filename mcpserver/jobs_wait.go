@@ -1,7 +1,7 @@
 package mcpserver
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +20,7 @@ type jobWaitIn struct {
 	FromOffset     int64    `json:"from_offset,omitempty" jsonschema:"With pattern: look from this byte of the output on, as next_offset of job_poll; for what comes now. Default: 0." min:"0"`
 	SilenceSeconds float64  `json:"silence_seconds,omitempty" jsonschema:"Wait until a job has printed nothing for so long." min:"0.001" max:"1e9"`
 	Port           int      `json:"port,omitempty" jsonschema:"Wait until somebody listens at this TCP port of this machine." min:"1" max:"65535"`
-	TimeoutSeconds float64  `json:"timeout_seconds,omitempty" jsonschema:"Wait no longer than this. Default: 60." min:"0.001"`
+	TimeoutSeconds float64  `json:"timeout_seconds,omitempty" jsonschema:"Wait no longer than this. The default is in the description." min:"0.001"`
 }
 
 // jobWaitOut is what job_wait returns.
@@ -56,7 +56,7 @@ func waitForJob(ctx context.Context, c *call, in jobWaitIn) (jobWaitOut, error) 
 	}
 	stop := c.progress(ctx, func() string { return lastPrinted(r, o.IDs) })
 	began := time.Now()
-	got, err := awaitJobs(ctx, r, o, seconds(in.TimeoutSeconds))
+	got, err := awaitJobs(ctx, r, o, c.patience(in.TimeoutSeconds))
 	elapsed := time.Since(began)
 	stop()
 	if err != nil {
@@ -77,16 +77,25 @@ func waitForJob(ctx context.Context, c *call, in jobWaitIn) (jobWaitOut, error) 
 
 // checkJobWait fills in what was left out, and says what cannot be meant.
 func (s *Server) checkJobWait(in *jobWaitIn) (wrong problems) {
-	if in.TimeoutSeconds == 0 {
-		in.TimeoutSeconds = min(defaultJobWait, s.opts.MaxTimeout).Seconds()
-	}
-	most := s.opts.MaxTimeout.Seconds()
-	wrong.when(in.TimeoutSeconds > most, "timeout_seconds",
-		`"timeout_seconds" is %v, and can be %v at most: the job runs on, and you can wait again; timeout_ms is for milliseconds`, in.TimeoutSeconds, most)
+	in.TimeoutSeconds = s.longestWait(in.TimeoutSeconds, defaultJobWait)
 	wrong.when(len(in.Jobs) > 0 && in.Session != "", "jobs session", `only one of "jobs" and "session" can be used`)
 	wrong.when(in.Pattern == "" && in.FromOffset > 0, "from_offset pattern", `"from_offset" goes with "pattern"`)
 	wrong.matchable("pattern", in.Pattern)
 	return wrong
+}
+
+// longestWait is for how many seconds a call waits that has asked for so many, or for none. What is too
+// long is no mistake: what is waited for runs on, and can be waited for again.
+func (s *Server) longestWait(asked float64, usual time.Duration) float64 {
+	return min(cmp.Or(asked, usual.Seconds()), s.opts.MaxTimeout.Seconds())
+}
+
+// patience is for how long a call waits: a client that gives up soon is answered before that.
+func (c *call) patience(asked float64) time.Duration {
+	if soon, hurried := c.hurried(); hurried {
+		return min(seconds(asked), soon)
+	}
+	return seconds(asked)
 }
 
 // waitedFor are the ids of the jobs that are meant.
@@ -155,13 +164,7 @@ func jobTail(r *jobs.Registry, job jobs.Job) []byte {
 	if at > 0 {
 		b = lines(b, true)
 	}
-	from := len(bytes.TrimSuffix(b, []byte("\n")))
-	for range waitLines {
-		if from = bytes.LastIndexByte(b[:from], '\n'); from < 0 {
-			return b
-		}
-	}
-	return b[from+1:]
+	return lastLinesOf(b, waitLines)
 }
 
 func (o jobWaitOut) text() string {

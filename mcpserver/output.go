@@ -18,12 +18,12 @@ type readIn struct {
 	ResultID   string `json:"result_id" jsonschema:"That of a run_command, as r7-x3kq."`
 	Stream     string `json:"stream,omitempty" jsonschema:"Default: stdout." enum:"stdout,stderr"`
 	Offset     *int64 `json:"offset,omitempty" jsonschema:"The first byte to read, from 0; negative counts from the end."`
-	Bytes      int    `json:"bytes,omitempty" jsonschema:"How many bytes to read from there. The default is in the description." min:"1" max:"262144"`
+	Bytes      int    `json:"bytes,omitempty" jsonschema:"How many bytes to read from there. The default is in the description." min:"1" max:"32768"`
 	TailLines  int    `json:"tail_lines,omitempty" jsonschema:"Or: read so many of the last lines." min:"1" max:"10000"`
 	Pattern    string `json:"pattern,omitempty" jsonschema:"Or: find the lines that match this regular expression (RE2)."`
 	MaxMatches int    `json:"max_matches,omitempty" jsonschema:"With pattern: at most so many. Default: 50." min:"1" max:"1000"`
 	FromOffset int64  `json:"from_offset,omitempty" jsonschema:"With pattern: search from this byte on." min:"0"`
-	MaxOutput  int    `json:"max_output_bytes,omitempty" jsonschema:"With tail_lines or pattern: how much of the lines, or matches, to return at most. The default is in the description." min:"256" max:"262144"`
+	MaxOutput  int    `json:"max_output_bytes,omitempty" jsonschema:"With tail_lines or pattern: how much of the lines, or matches, to return at most. The default is in the description." min:"256" max:"32768"`
 	Raw        bool   `json:"raw,omitempty" jsonschema:"Keep escape sequences and carriage returns; a pattern then meets them."`
 }
 
@@ -193,6 +193,7 @@ func (out *readOut) tail(o command.Output, in readIn) error {
 				b = lines(b, true)
 			}
 		}
+		b = lastLinesOf(b, mostLines)
 		if out.Text = plain(b, in.Raw); len(out.Text) > in.MaxOutput { // What is no UTF-8 takes more room than it had.
 			continue
 		}
@@ -254,6 +255,7 @@ func (out *readOut) read(o command.Output, in readIn) error {
 			b = whole
 		}
 	}
+	b = firstLines(b, mostLines)
 	out.Text, out.Offset, out.NextOffset, out.Omitted = plain(b, in.Raw), at, at+int64(len(b)), at-from
 	out.More = out.NextOffset < o.Total
 	return nil
@@ -279,6 +281,9 @@ func (o readOut) text() string {
 	switch {
 	case o.searched:
 		where = fmt.Sprintf("%d lines found in %s", len(o.Matches), o.Stream)
+		if len(o.Matches) == 0 && o.Omitted > 0 { // A model takes the 0 away, and the line above not.
+			where = "not found in what is kept of " + o.Stream
+		}
 		if o.More {
 			where += fmt.Sprintf("; more: from_offset %d", o.NextOffset)
 		}

@@ -2,26 +2,33 @@ package mcpserver
 
 import (
 	"sync"
+	"time"
 
 	"github.com/limpet-sh/limpet/session"
 )
 
-// places are the directories that answers have told of sessions, so that a directory is told
-// when it is another one. The zero value is ready.
+// places are what answers have told of sessions: that they are new, and where they are. The zero
+// value is ready.
 type places struct {
 	mu sync.Mutex
-	of map[string]string // by the name of the session
+	of map[string]place // by the name of the session
 }
 
-// moved reports whether a session is elsewhere than its last answer said, or, if there was
-// none, than it was before. The answer that it is for tells the new directory.
-func (p *places) moved(sessions *session.Registry, name, before, dir string) bool {
+// place is where a session was that was made then.
+type place struct {
+	made time.Time
+	dir  string
+}
+
+// told notes what an answer tells of a session, and reports whether that is news: whether the session
+// is another one than that of the last answer, or none was told of it, and whether it is elsewhere.
+func (p *places) told(sessions *session.Registry, sess *session.Session) (fresh, moved bool) {
+	info, dir := sess.Info(), sess.Dir()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, ok := p.of[name]
+	last, ok := p.of[info.Name]
 	if !ok {
-		last = before
-		known := make(map[string]string)
+		known := make(map[string]place)
 		for _, info := range sessions.List() { // Those of sessions that were closed go.
 			if at, ok := p.of[info.Name]; ok {
 				known[info.Name] = at
@@ -29,6 +36,7 @@ func (p *places) moved(sessions *session.Registry, name, before, dir string) boo
 		}
 		p.of = known
 	}
-	p.of[name] = dir
-	return dir != last
+	now := place{info.Created, dir}
+	p.of[info.Name] = now
+	return !ok || last.made != now.made, ok && last.dir != dir
 }

@@ -22,7 +22,7 @@ func (c *call) progress(ctx context.Context, line func() string) (stop func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	started := time.Now()
+	started, told := time.Now(), time.Duration(0)
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		tick := time.NewTicker(c.server.opts.Progress)
@@ -33,14 +33,19 @@ func (c *call) progress(ctx context.Context, line func() string) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			elapsed := time.Since(started)
-			message := fmt.Sprintf("%.0f s", elapsed.Seconds())
+			// Hosts show the number as it is, and a fraction of a second is noise.
+			now := time.Since(started).Truncate(min(c.server.opts.Progress, time.Second))
+			if now <= told {
+				continue // It has to grow.
+			}
+			told = now
+			message := fmt.Sprintf("%.0f s", now.Seconds())
 			if last := line(); last != "" {
 				message += ": " + last
 			}
 			// A client that cannot be told is told the result, or is gone.
 			_ = c.request.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-				ProgressToken: token, Progress: elapsed.Seconds(), Message: message,
+				ProgressToken: token, Progress: now.Seconds(), Message: message,
 			})
 		}
 	})

@@ -11,8 +11,11 @@ import (
 	"github.com/limpet-sh/limpet/terminal"
 )
 
-// What can be followed has a URI.
+// What can be followed has a URI. That of the sessions is always there: a host that has tools for
+// resources offers them from the start then, and not from the first job on.
 const (
+	sessionsURI = "limpet://sessions"
+
 	jobURI      = "limpet://jobs/{job}/log"
 	terminalURI = "limpet://terminals/{terminal}/screen"
 )
@@ -34,6 +37,7 @@ func (s *Server) addResources() {
 			Name: "terminal screen", Title: "Screen of a terminal", URITemplate: terminalURI, MIMEType: mime, Description: "What is on the screen of a terminal now, as text.",
 		}, s.readResource)
 	}
+	s.followed.changed() // Nobody listens yet.
 	s.mcp.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if method == "resources/list" {
@@ -65,6 +69,9 @@ func (s *Server) resource(uri string) (string, error) {
 		end := int64(-logShown)
 		log, err := r.Log(id, jobs.LogOptions{Offset: &end, Bytes: logShown})
 		return plain([]byte(log.Text), false), err
+	}
+	if uri == sessionsURI {
+		return s.listSessions().text(), nil
 	}
 	id, ok := idIn(uri, terminalURI)
 	if !ok || !s.offers(groupTerminals) {
@@ -115,7 +122,7 @@ func uriOf(template, id string) string {
 
 // listed are the resources that there are now, by URI.
 func (s *Server) listed() map[string]*mcp.Resource {
-	list := make(map[string]*mcp.Resource)
+	list := map[string]*mcp.Resource{sessionsURI: {URI: sessionsURI, Name: "sessions", Title: "Sessions: where they are, and what runs there", MIMEType: "text/plain"}}
 	put := func(template, id, name, what string) {
 		uri := uriOf(template, id)
 		list[uri] = &mcp.Resource{URI: uri, Name: name, Title: name + ": " + brief(what), MIMEType: "text/plain"}

@@ -41,9 +41,15 @@ func (l *listener) uris() (uris []string) {
 	l.t.Helper()
 	list, err := l.ListResources(testenv.Context(l.t), nil)
 	require.NoError(l.t, err)
+	sessions := false
 	for _, r := range list.Resources {
+		if r.URI == "limpet://sessions" {
+			sessions = true
+			continue
+		}
 		uris = append(uris, r.URI)
 	}
+	require.True(l.t, sessions, "it is always there")
 	return uris
 }
 
@@ -66,6 +72,8 @@ func (l *listener) start(command string) (id, uri string) {
 func TestJobsAndTerminalsAreListedAsResources(t *testing.T) {
 	l := listen(t, "2025-11-25")
 	assert.Empty(t, l.uris())
+	l.run("s", "true")
+	assert.Contains(t, l.resource("limpet://sessions"), "s: ")
 	_, log := l.start("printf '\\033[1mhello\\033[0m\\n'")
 	<-l.listed
 	assert.Equal(t, []string{log}, l.uris())

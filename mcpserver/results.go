@@ -29,8 +29,8 @@ type kept struct {
 // the rest is in files that shells keep fewer of.
 const mostResults = 64
 
-// add keeps the output of a command, and gives it a name.
-func (r *results) add(res command.Result, merged bool) string {
+// next is a name for the output of a command that is to run.
+func (r *results) next() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.kept == nil {
@@ -38,14 +38,19 @@ func (r *results) add(res command.Result, merged bool) string {
 		r.name = strings.ToLower(rand.Text()[:4])
 	}
 	r.last++
-	id := fmt.Sprintf("r%d-%s", r.last, r.name)
+	return fmt.Sprintf("r%d-%s", r.last, r.name)
+}
+
+// keep keeps the output of a command under its name.
+func (r *results) keep(id string, res command.Result, merged bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.kept[id] = &kept{res.Stdout, res.Stderr, merged}
 	r.ids = append(r.ids, id)
 	if len(r.ids) > mostResults {
 		delete(r.kept, r.ids[0])
 		r.ids = r.ids[1:]
 	}
-	return id
 }
 
 // get returns what is kept under a name.

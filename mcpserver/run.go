@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 	"github.com/limpet-sh/limpet/transport"
@@ -16,19 +18,21 @@ import (
 // runIn is what run_command is asked.
 type runIn struct {
 	Command        string   `json:"command" jsonschema:"What bash runs: one line or many, as in a script."`
-	Session        string   `json:"session,omitempty" jsonschema:"The session to run it in; it is made if there is none of that name. Default: default."`
+	Session        string   `json:"session,omitempty" jsonschema:"The session to run it in; it is made if there is none of that name. Commands of one session run one at a time, those of others beside them. Default: default."`
 	TimeoutSeconds float64  `json:"timeout_seconds,omitempty" jsonschema:"Stop it after so many seconds (see on_timeout). For a background job: default none." min:"0.001"`
 	IdleTimeout    float64  `json:"idle_timeout_seconds,omitempty" jsonschema:"Stop it when it has printed nothing for so many seconds. Default: none." min:"0.001"`
 	Stdin          *string  `json:"stdin,omitempty" jsonschema:"Text that it reads on standard input, which is empty otherwise. It then runs in a bash of its own: what it changes (cd, variables) is not kept."`
 	Dir            string   `json:"dir,omitempty" jsonschema:"Run it in this directory, for this command alone; relative to the session's. To stay there, use cd."`
 	MergeStderr    *bool    `json:"merge_stderr,omitempty" jsonschema:"Whether stderr is in stdout, in the order in which it was written. The default is in the description."`
-	MaxOutput      int      `json:"max_output_bytes,omitempty" jsonschema:"How much output to return; of more, the beginning and the end. Default: see the description." min:"256" max:"262144"`
+	MaxOutput      int      `json:"max_output_bytes,omitempty" jsonschema:"How much output to return; of more, the beginning and the end. Default: see the description." min:"256" max:"32768"`
 	Raw            bool     `json:"raw,omitempty" jsonschema:"Keep escape sequences and carriage returns."`
 	Background     bool     `json:"background,omitempty" jsonschema:"Start it as a background job and return as soon as it runs: for servers, watchers and long builds. It has the directory and the exported variables that the session has when the command that runs there has ended, but not its functions, and changes nothing there. See job_poll, job_wait."`
 	OnTimeout      string   `json:"on_timeout,omitempty" jsonschema:"What a timeout does: stop the command, or move it to the background, where it runs on as a job. The default is in the description." enum:"stop,background"`
 	Watch          []string `json:"watch,omitempty" jsonschema:"With background: regular expressions (RE2); a line that matches is told with the next answer of the session."`
 	KeepStdinOpen  bool     `json:"keep_stdin_open,omitempty" jsonschema:"With background: let job_write, job_submit and job_close reach its standard input."`
 	Restart        bool     `json:"restart,omitempty" jsonschema:"Stop what runs in the session, and bring it back to the state after its start, before the command, if there is one." hidden:"true"`
+
+	defaulted bool // TimeoutSeconds is the default
 }
 
 // runOut is what run_command returns.
@@ -57,6 +61,10 @@ type runOut struct {
 	Hint           string      `json:"hint,omitempty"`
 	Notices        []string    `json:"notices,omitempty" jsonschema:"What else has happened in the session: jobs that ended, for one."`
 
+	WaitedSeconds float64 `json:"waited_seconds,omitempty" jsonschema:"How long it waited for its turn."`
+	WaitedFor     string  `json:"waited_for,omitempty" jsonschema:"The command that ran in the session meanwhile."`
+
+	fresh   bool // the session is news
 	moved   bool // Dir is news
 	changed bool // raw would have shown more
 }
@@ -86,17 +94,20 @@ type restartOut struct {
 func (s *Server) addShell() {
 	add(s, tool[runIn, runOut]{
 		name: "run_command", title: "Run a command", effect: runs, check: (*Server).checkRun, call: runCommand,
-		example: `{"command": "make -j4", "timeout_seconds": 600}`,
-		description: fmt.Sprintf("Run a bash command in a session and wait for it. The session keeps its directory, variables, functions and options from call to call; set -e, -u, -x and pipefail end with their command. "+
-			"It costs some milliseconds beside the command itself. Standard input is empty, and there is no terminal: use the terminal tools for what wants one. "+
-			"%s unless timeout_seconds and on_timeout say otherwise (at most %v); for longer, background. A stopped command returns what it printed, and the session goes on. "+
-			"Output is plain text, %s, of which %d bytes are returned unless max_output_bytes says otherwise, and cut in the middle when it is longer: read_output has the rest.", s.atTimeout(), s.opts.MaxTimeout, s.ofStderr(), s.opts.AnswerLimit),
+		example: fmt.Sprintf(`{"command": "make -j4", "timeout_seconds": %v}`, min(600, s.opts.MaxTimeout.Seconds())),
+		description: fmt.Sprintf("Run a shell command in bash and return its output and exit code: tests, builds, git, scripts; with background: true start a dev server, "+
+			"a watcher or another background process. The session keeps directory, variables and functions from call to call; set -e, -u, -x end with the command. "+
+			"Standard input is empty, and there is no terminal: for what wants one, terminal_create. An exit code that is not 0 is a result, and no error. "+
+			"%s unless timeout_seconds and on_timeout say otherwise (at most %v). Output is plain text, %s; above %d bytes or %d lines its middle is left out, and read_output has it.",
+			s.atTimeout(), s.opts.MaxTimeout, s.ofStderr(), s.opts.AnswerLimit, mostLines),
+		always: true,
 	})
 	add(s, tool[readIn, readOut]{
 		name: "read_output", title: "Read more of a command's output", effect: looks, check: (*Server).checkRead, call: readOutput,
 		example: `{"result_id": "r7-x3kq", "offset": 8192}`,
 		description: fmt.Sprintf("Read more of what an earlier run_command printed, by its result_id: a range of bytes, the last lines, or the lines that match a pattern. "+
 			"It is cheap, and runs nothing. It returns %d bytes at most unless you ask otherwise. The last %d results of all sessions are kept, of a long output its beginning and end.", s.opts.AnswerLimit, mostResults),
+		always: true,
 	})
 	add(s, tool[interruptIn, interruptOut]{
 		name: "interrupt", title: "Interrupt a session", effect: destroys, call: interruptSession,
@@ -139,7 +150,12 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	if in.Background {
 		return startBackground(ctx, c, sess, in)
 	}
-	before := sess.Dir()
+	own := &queued{session: in.Session, command: in.Command, result: c.server.results.next(), client: c.request.Session}
+	ahead, _ := c.server.queues.first(in.Session)
+	c.server.queues.doubt(in.Session, own.client, c.server.opts.Answer-c.server.opts.TurnTimeout)
+	c.server.queues.begin(own)
+	defer c.server.queues.end(own)
+	called := time.Now()
 	last := &lastLine{}
 	stop := c.progress(ctx, func() string {
 		if before := sess.Info().Running; before != in.Command {
@@ -147,9 +163,18 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 		}
 		return last.String()
 	})
-	res, err := sess.Do(ctx, in.request(last))
+	res, err := sess.Do(ctx, c.requestOf(in, last))
+	if errors.Is(err, sandbox.ErrViolation) {
+		// It did not run. What the command before it did is told by a notice, and concerns people;
+		// the sandbox protects by now what was made.
+		res, err = sess.Do(ctx, c.requestOf(in, last))
+	}
 	stop()
-	out, err := c.server.ran(in, res, err)
+	doubted := c.server.queues.end(own)
+	if errors.Is(err, shell.ErrBusy) {
+		return none(c.busy(in.Session))
+	}
+	out, err := c.server.ran(in, own.result, res, err)
 	if err != nil {
 		if res.Restart != nil {
 			sess.Notify("the session's bash ended, and was replaced: " + res.Restart.String())
@@ -159,14 +184,23 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	if out.Job != nil {
 		c.server.followed.changed()
 	}
+	if waited := res.Started.Sub(called); ahead.command != "" && waited >= worthWaiting {
+		out.WaitedSeconds, out.WaitedFor = rounded(waited), brief(ahead.command)
+	}
 	if ctx.Err() != nil { // Nobody may read it.
 		sess.Notify(fmt.Sprintf("a call was cancelled (%s): its command %s, and result %s has what it printed", brief(in.Command), out.end(), out.ResultID))
 		return out, nil
 	}
-	out.moved = c.server.places.moved(c.server.sessions, in.Session, before, out.Dir)
+	out.fresh, out.moved = c.server.places.told(c.server.sessions, sess)
 	out.Notices = c.server.notices(sess)
+	if doubted {
+		sess.Notify(fmt.Sprintf("the command of an earlier call (%s) %s: result %s has what it printed", brief(in.Command), out.end(), out.ResultID))
+	}
 	return out, nil
 }
+
+// worthWaiting is how long a command has waited for its turn if that is told.
+const worthWaiting = time.Second
 
 // restarted has a session begin anew, as the tool bash of other servers does. Its jobs and
 // terminals stay.
@@ -179,23 +213,44 @@ func (c *call) restarted(ctx context.Context, sess *session.Session, in runIn) (
 		return runOut{}, refused(err)
 	}
 	out := runOut{Session: in.Session, Status: statusRestarted, Dir: sess.Dir(), moved: true}
-	c.server.places.moved(c.server.sessions, in.Session, "", out.Dir)
+	c.server.places.told(c.server.sessions, sess)
 	return out, nil
 }
 
-func (in runIn) request(last *lastLine) command.Request {
+// requestOf is the request of a call. A client that gives up soon gets its answer before that, while
+// the command runs on as a job; one with stdin, which cannot, is stopped.
+func (c *call) requestOf(in runIn, last *lastLine) command.Request {
 	req := command.Request{
 		Script: in.Command, Dir: in.Dir, MergeStderr: *in.MergeStderr, Timeout: seconds(in.TimeoutSeconds), IdleTimeout: seconds(in.IdleTimeout),
-		HandOver: in.OnTimeout == onTimeoutBackground, Stdout: last, Stderr: last,
+		HandOver: in.OnTimeout == onTimeoutBackground, Stdout: last, Stderr: last, TurnTimeout: c.server.opts.TurnTimeout,
 	}
+	soon, hurried := c.hurried()
+	soon = max(soon-req.TurnTimeout, soon/2) // It may have had to wait for its turn.
 	if in.Stdin != nil {
 		req.Stdin = strings.NewReader(*in.Stdin)
+	}
+	switch {
+	case !hurried || req.Timeout <= soon:
+	case req.Stdin != nil:
+		req.Timeout = soon
+	case req.HandOver:
+		req.Timeout = soon
+	default:
+		req.HandOverAfter = soon
+		if in.defaulted { // The limit of a call that waits is none of a job.
+			req.Timeout = -1
+		}
 	}
 	return req
 }
 
+// hurried reports whether the client asks for no progress, and how soon it is to be answered then.
+func (c *call) hurried() (within time.Duration, is bool) {
+	return c.server.opts.Answer, c.request.Params.GetProgressToken() == nil
+}
+
 // ran makes an answer of what came of a command. An error means that nothing ran.
-func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
+func (s *Server) ran(in runIn, id string, res command.Result, err error) (runOut, error) {
 	out := runOut{Session: in.Session, Status: statusExited, Dir: res.Dir, ElapsedSeconds: rounded(res.Elapsed)}
 	if res.Denied != "" {
 		out.Hint = s.opts.Explain(errors.New(res.Denied))
@@ -238,7 +293,8 @@ func (s *Server) ran(in runIn, res command.Result, err error) (runOut, error) {
 	if res.Restart != nil {
 		out.Restart = restartOf(res.Restart)
 	}
-	out.ResultID = s.results.add(res, *in.MergeStderr)
+	out.ResultID = id
+	s.results.keep(id, res, *in.MergeStderr)
 	s.showStreams(&out, in, res)
 	return out, nil
 }

@@ -11,6 +11,9 @@ import (
 // startBackground starts a job.
 func startBackground(ctx context.Context, c *call, sess *session.Session, in runIn) (runOut, error) {
 	none := func(err error) (runOut, error) { return runOut{}, err }
+	if err := c.turn(ctx, sess); err != nil {
+		return none(err)
+	}
 	stop := c.waits(ctx, sess)
 	job, err := sess.StartJob(ctx, jobs.Spec{
 		Command: in.Command, Dir: in.Dir, Stdin: in.KeepStdinOpen || in.Stdin != nil,
@@ -22,6 +25,7 @@ func startBackground(ctx context.Context, c *call, sess *session.Session, in run
 	}
 	c.server.followed.changed()
 	out := runOut{Session: in.Session, Status: statusBackground, Dir: job.Dir, Job: jobOf(job), Notices: c.server.notices(sess)}
+	out.fresh, _ = c.server.places.told(c.server.sessions, sess)
 	if in.Stdin != nil {
 		if err := c.server.feed(job.ID, *in.Stdin, !in.KeepStdinOpen); err != nil {
 			out.Hint = "its standard input: " + c.server.opts.Explain(err)

@@ -18,8 +18,12 @@ func (s *Server) checkRun(in *runIn) (wrong problems) {
 		wrong.when(len(in.Watch) > 0, "background watch", `"watch" goes with background: true`)
 		wrong.when(in.KeepStdinOpen, "background keep_stdin_open", `"keep_stdin_open" goes with background: true`)
 		s.fillRun(in)
-		wrong.when(in.TimeoutSeconds > s.opts.MaxTimeout.Seconds(), "timeout_seconds",
-			`"timeout_seconds" is %v, and can be %v at most: for longer, use background: true; timeout_ms is for milliseconds`, in.TimeoutSeconds, s.opts.MaxTimeout.Seconds())
+		most := s.opts.MaxTimeout.Seconds()
+		if in.OnTimeout == onTimeoutBackground { // It runs on: only the wait is shorter.
+			in.TimeoutSeconds = min(in.TimeoutSeconds, most)
+		}
+		wrong.when(in.TimeoutSeconds > most, "timeout_seconds",
+			`"timeout_seconds" is %v, and can be %v at most: for longer, use background: true; timeout_ms is for milliseconds`, in.TimeoutSeconds, most)
 		wrong.when(in.Stdin != nil && in.OnTimeout == onTimeoutBackground, "stdin on_timeout",
 			`a command with "stdin" cannot be moved to the background: start it with background: true and keep_stdin_open, or leave on_timeout out`)
 	}
@@ -52,6 +56,7 @@ func (in *runIn) checkBackground() (wrong problems) {
 // fillRun sets the defaults of a command that runs in the foreground.
 func (s *Server) fillRun(in *runIn) {
 	in.MaxOutput = cmp.Or(in.MaxOutput, s.opts.AnswerLimit)
+	in.defaulted = in.TimeoutSeconds == 0
 	in.TimeoutSeconds = cmp.Or(in.TimeoutSeconds, s.opts.Timeout.Seconds())
 	in.IdleTimeout = cmp.Or(in.IdleTimeout, s.opts.IdleTimeout.Seconds())
 	if in.OnTimeout == "" && in.Stdin == nil {

@@ -437,14 +437,14 @@ func TestAClientThatReadsNothingIsGivenUp(t *testing.T) {
 	testenv.Slow(t)
 	sessions, err := session.New(nil)
 	require.NoError(t, err)
-	server, err := mcpserver.New(sessions, nil)
+	server, err := mcpserver.New(sessions, &mcpserver.Options{AnswerLimit: 200000})
 	require.NoError(t, err)
 	in, toServer := pipe(t)
 	fromServer, out := pipe(t)
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"yes | head -c 200000","max_output_bytes":200000}}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"head -c 200000 /dev/zero | tr '\\0' x"}}}`,
 	} {
 		_, err := toServer.WriteString(line + "\n")
 		require.NoError(t, err)

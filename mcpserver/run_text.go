@@ -3,7 +3,24 @@ package mcpserver
 import (
 	"fmt"
 	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// meta has what a program asks for first.
+func (o runOut) meta() mcp.Meta {
+	meta := mcp.Meta{"limpet/status": o.Status}
+	if o.ExitCode != nil {
+		meta["limpet/exit_code"] = *o.ExitCode
+	}
+	if o.ResultID != "" {
+		meta["limpet/result_id"] = o.ResultID
+	}
+	if o.Job != nil {
+		meta["limpet/job"] = o.Job.Job
+	}
+	return meta
+}
 
 // text is for a model: what was printed, and a line on how it ended.
 func (o runOut) text() string {
@@ -17,14 +34,22 @@ func (o runOut) text() string {
 		}
 		text.WriteString(strings.TrimSuffix(body, "\n") + "\n")
 	}
+	verdict := "[" + o.verdict() + "]"
+	if long := o.Stdout + o.Stderr; len(long) > longAnswer || strings.Count(long, "\n") > mostLines/2 {
+		text.WriteString(verdict + "\n")
+	}
 	put("", o.Stdout)
 	put("stderr", o.Stderr)
-	text.WriteString("[" + o.verdict() + "]")
+	text.WriteString(verdict)
 	for _, more := range o.more() {
 		text.WriteString("\n[" + more + "]")
 	}
 	return text.String()
 }
+
+// longAnswer is how many bytes an answer has of which a host may drop the end, the middle or the
+// beginning: how the command ended is said first and last.
+const longAnswer = 4 << 10
 
 // worthTelling is how long a command takes, in seconds, whose time is told though it was
 // not stopped.
@@ -53,10 +78,16 @@ func (o runOut) verdict() string {
 	if o.Status == statusStopped || o.ElapsedSeconds >= worthTelling {
 		parts = append(parts, fmt.Sprintf("after %v s", o.ElapsedSeconds))
 	}
-	if o.StdoutOmitted+o.StderrOmitted > 0 || o.Binary || o.changed { // Else read_output has no more.
+	switch omitted := o.StdoutOmitted + o.StderrOmitted; {
+	case omitted > 0:
+		parts = append(parts, fmt.Sprintf("%d bytes are left out: read_output has them, result %s", omitted, o.ResultID))
+	case o.Binary || o.changed: // Else read_output has no more.
 		parts = append(parts, "result "+o.ResultID)
 	}
-	if o.moved {
+	switch {
+	case o.fresh: // A model may believe in the one of a server before.
+		parts = append(parts, fmt.Sprintf("new session %s, in %s", o.Session, o.Dir))
+	case o.moved:
 		parts = append(parts, "now in "+o.Dir)
 	}
 	return strings.Join(parts, ", ")
@@ -75,6 +106,9 @@ func (o runOut) end() string {
 
 // more is what else there is to tell.
 func (o runOut) more() (lines []string) {
+	if o.WaitedFor != "" {
+		lines = append(lines, fmt.Sprintf("waited %.0f s behind: %s", o.WaitedSeconds, o.WaitedFor))
+	}
 	if o.Binary {
 		lines = append(lines, "it printed something that is no text")
 	}

@@ -66,6 +66,9 @@ func constrain(schema *jsonschema.Schema, t reflect.Type) {
 			constrain(schema.Items, t.Elem())
 		}
 	case reflect.Struct:
+		// Some hosts check arguments by the schema, and say no name of what they refuse. What is
+		// not known is refused here, with a call that is right.
+		schema.AdditionalProperties = nil
 		for _, field := range reflect.VisibleFields(t) {
 			property := schema.Properties[nameOf(field)]
 			if property == nil {

@@ -17,8 +17,10 @@ import (
 
 // The defaults of [Options].
 const (
-	DefaultTimeout     = 2 * time.Minute
+	DefaultTimeout     = 110 * time.Second
 	DefaultMaxTimeout  = time.Hour
+	DefaultAnswer      = 50 * time.Second
+	DefaultTurnTimeout = 5 * time.Second
 	DefaultAnswerLimit = 16 << 10
 	DefaultProgress    = 2 * time.Second
 	DefaultUpdates     = 500 * time.Millisecond
@@ -38,8 +40,18 @@ const (
 // good defaults. New copies them. Negative numbers and times are taken for 0.
 type Options struct {
 	// Timeout is that of a command that names none, and MaxTimeout the longest that one
-	// can name. 0 means 2 min, and an hour.
+	// can name. 0 means 110 s, less than the two minutes at which some hosts tell their model
+	// that it runs on; and an hour.
 	Timeout, MaxTimeout time.Duration
+
+	// Answer is how soon a call is answered whose client asks for no progress: just those
+	// clients give up after a minute, some of them without a word. A command goes on as a job
+	// then, and a wait ends. 0 means 50 s.
+	Answer time.Duration
+
+	// TurnTimeout is how long a call waits for its session while another call runs a command
+	// there. 0 means 5 s.
+	TurnTimeout time.Duration
 
 	// IdleTimeout is that of a command that names none. 0 means none.
 	IdleTimeout time.Duration
@@ -87,6 +99,8 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	setDefault(&opts.Timeout, DefaultTimeout)
 	setDefault(&opts.MaxTimeout, DefaultMaxTimeout)
+	setDefault(&opts.Answer, DefaultAnswer)
+	setDefault(&opts.TurnTimeout, DefaultTurnTimeout)
 	setDefault(&opts.AnswerLimit, DefaultAnswerLimit)
 	setDefault(&opts.Progress, DefaultProgress)
 	setDefault(&opts.Updates, DefaultUpdates)
@@ -132,6 +146,7 @@ type Server struct {
 	sessions *session.Registry
 	mcp      *mcp.Server
 	results  results
+	queues   queues
 	places   places
 	followed followed
 
@@ -176,22 +191,27 @@ func New(sessions *session.Registry, opts *Options) (*Server, error) {
 
 func (s *Server) offers(group string) bool { return slices.Contains(s.opts.Tools, group) }
 
-// instructions are what a model reads before any tool.
+// instructions are what a model reads before any tool, where its host shows them. Some show the first
+// 160 characters alone, and some none: what matters is in the descriptions of the tools as well.
 func (s *Server) instructions() string {
-	var text strings.Builder
-	text.WriteString("Limpet keeps shells where you left them. A session is a named bash, with a directory, variables, functions and options of its own. ")
+	var first, then []string
 	if s.offers(groupShell) {
-		text.WriteString("They stay from one run_command to the next. " +
-			"Commands of one session run one at a time; use another session name for something separate or in parallel. " +
-			"An exit code that is not 0 is a result and no error. Long output is cut: read_output has the rest. ")
+		first = append(first, "Runs shell commands in bash sessions that stay: run_command.")
+		then = append(then, "A session is a named bash, whose directory, variables, functions and options stay from one run_command to the next; its commands run one at a time.",
+			"An exit code that is not 0 is a result and no error. Long output is cut: read_output has the rest.")
 	}
-	if s.offers(groupShell) && s.offers(groupJobs) {
-		text.WriteString("For servers, watchers and long builds use background: true, and the job_* tools. ")
+	if s.offers(groupJobs) {
+		first = append(first, "Background jobs: background: true, job_*.")
+		then = append(then, "Servers, watchers, long builds, and whatever is to run in parallel are background jobs.")
 	}
 	if s.offers(groupTerminals) {
-		text.WriteString("For programs that want a terminal (editors, REPLs, ssh, password prompts) use the terminal_* tools. ")
+		first = append(first, "Terminals: terminal_*.")
+		then = append(then, "Programs that want a terminal (editors, REPLs, ssh, password prompts) run on one of the terminal_* tools.")
 	}
-	return strings.TrimSpace(text.String())
+	if s.offers(groupSessions) {
+		then = append(then, "session_* lists, closes, forks and rolls back sessions.")
+	}
+	return strings.Join(append(first, then...), " ")
 }
 
 func (s *Server) sdkLogger() *slog.Logger { return slog.New(errorsOnly{s.opts.Logger.Handler()}) }

@@ -102,13 +102,17 @@ func (s *Server) addSessions() {
 }
 
 func listSessions(_ context.Context, c *call, _ nothing) (sessionsOut, error) {
+	return c.server.listSessions(), nil
+}
+
+func (s *Server) listSessions() sessionsOut {
 	out := sessionsOut{Sessions: []sessionOut{}}
-	for _, i := range c.server.sessions.List() {
+	for _, i := range s.sessions.List() {
 		out.Sessions = append(out.Sessions, sessionOut{
 			i.Name, string(i.State), i.Dir, i.Running, i.Created, i.LastUsed, i.Commands, i.Jobs, i.Terminals, i.Checkpoints, i.Policy,
 		})
 	}
-	return out, nil
+	return out
 }
 
 func closeSession(ctx context.Context, c *call, in sessionIn) (closedOut, error) {
@@ -132,19 +136,25 @@ func forkSession(ctx context.Context, c *call, in forkIn) (forkOut, error) {
 	if err != nil {
 		return forkOut{}, refused(err)
 	}
+	if err := c.turn(ctx, sess); err != nil {
+		return forkOut{}, err
+	}
 	defer c.waits(ctx, sess)()
 	fork, err := sess.Fork(ctx, in.NewSession)
 	if err != nil {
 		return forkOut{}, refused(err)
 	}
 	out := forkOut{in.Session, in.NewSession, fork.Dir()}
-	c.server.places.moved(c.server.sessions, in.NewSession, "", out.Dir)
+	c.server.places.told(c.server.sessions, fork)
 	return out, nil
 }
 
 func checkpointSession(ctx context.Context, c *call, in checkpointIn) (checkpointOut, error) {
 	sess, err := c.server.open(ctx, &in.Session)
 	if err != nil {
+		return checkpointOut{}, err
+	}
+	if err := c.turn(ctx, sess); err != nil {
 		return checkpointOut{}, err
 	}
 	defer c.waits(ctx, sess)()
@@ -160,13 +170,16 @@ func rollbackSession(ctx context.Context, c *call, in checkpointIn) (rollbackOut
 	if err != nil {
 		return rollbackOut{}, refused(err)
 	}
+	if err := c.turn(ctx, sess); err != nil {
+		return rollbackOut{}, err
+	}
 	defer c.waits(ctx, sess)()
 	restart, err := sess.Rollback(ctx, in.Checkpoint)
 	if err != nil {
 		return rollbackOut{}, refused(err)
 	}
 	out := rollbackOut{in.Session, in.Checkpoint, sess.Dir(), restart.Lost}
-	c.server.places.moved(c.server.sessions, in.Session, "", out.Dir)
+	c.server.places.told(c.server.sessions, sess)
 	return out, nil
 }
 

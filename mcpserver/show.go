@@ -18,8 +18,11 @@ type shown struct {
 	changed bool  // something was taken out that raw keeps, escape sequences for one
 }
 
-// show makes at most limit bytes of a stream: its beginning and its end, with a line
-// between them that says what is missing and how to get it.
+// mostLines bounds an answer: a host keeps the first 2000 lines of one, and drops the end.
+const mostLines = 1500
+
+// show makes at most limit bytes, and mostLines lines, of a stream: its beginning and its end,
+// with a line between them that says what is missing and how to get it.
 func show(o command.Output, limit int, raw bool, get func(offset int64) string) shown {
 	s := shown{omitted: o.Omitted(), binary: o.Binary()}
 	kept := append(bytes.Clone(o.Head), o.Tail...)
@@ -27,19 +30,19 @@ func show(o command.Output, limit int, raw bool, get func(offset int64) string) 
 		limit = min(limit, binaryShown)
 	}
 	if s.omitted == 0 {
-		if s.text = plain(kept, raw); len(s.text) <= limit {
+		if s.text = plain(kept, raw); len(s.text) <= limit && strings.Count(s.text, "\n") <= mostLines {
 			s.changed = s.text != string(kept)
 			return s
 		}
-	} else if head, tail := plain(o.Head, raw), plain(o.Tail, raw); len(head)+len(tail) <= limit {
+	} else if head, tail := plain(o.Head, raw), plain(o.Tail, raw); len(head)+len(tail) <= limit && strings.Count(head+tail, "\n") <= mostLines {
 		s.text = head + gap(s.omitted, get(int64(len(o.Head)))) + tail
 		return s
 	}
 	// What is cut is what was printed, so that offsets are true. There may be less of it
 	// to see than there is room for.
 	for room := limit; ; room = room * 3 / 4 {
-		head := lines(kept[:min(room/2, len(o.Head))], false)
-		tail := lines(kept[len(kept)-min(room/2, len(kept)-len(head)):], true)
+		head := firstLines(lines(kept[:min(room/2, len(o.Head))], false), mostLines/2)
+		tail := lastLinesOf(lines(kept[len(kept)-min(room/2, len(kept)-len(head)):], true), mostLines/2)
 		before, after := plain(head, raw), plain(tail, raw)
 		if len(before)+len(after) > limit { // What is no UTF-8 takes more room than it had.
 			continue
@@ -70,6 +73,30 @@ func lines(b []byte, atBeginning bool) []byte {
 		return b[:i+1]
 	}
 	return b[:runes.Whole(b)]
+}
+
+// firstLines are at most so many lines.
+func firstLines(b []byte, most int) []byte {
+	end := 0
+	for range most {
+		i := bytes.IndexByte(b[end:], '\n')
+		if i < 0 {
+			return b
+		}
+		end += i + 1
+	}
+	return b[:end]
+}
+
+// lastLinesOf are at most so many of the last lines.
+func lastLinesOf(b []byte, most int) []byte {
+	from := len(bytes.TrimSuffix(b, []byte("\n")))
+	for range most {
+		if from = bytes.LastIndexByte(b[:from], '\n'); from < 0 {
+			return b
+		}
+	}
+	return b[from+1:]
 }
 
 // plain is output for a model: lines as a terminal would leave them where a program

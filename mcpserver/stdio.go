@@ -19,10 +19,12 @@ import (
 const maxMessage = 64 << 20
 
 // How long calls may go on when the client has closed its end, which says goodbye, but may
-// also be a script that has sent all of its questions; and how long it may take to be rid
-// of a client that does not read.
+// also be a script that has sent all of its questions; how long other questions may, which are
+// answered at once, but on a busy machine; and how long it may take to be rid of a client that
+// does not read.
 const (
 	farewell = time.Second
+	answers  = 30 * time.Second
 	parting  = 3 * time.Second
 )
 
@@ -70,16 +72,16 @@ type stdio struct {
 	ctx context.Context // of ServeStdio
 
 	mu       sync.Mutex
-	open     map[jsonrpc.ID]bool // questions without an answer
-	answered chan struct{}       // has a token when there may be none
-	ended    chan struct{}       // closed when it is said that there are no more
-	err      error               // why, if not because in or ctx has ended; set before
+	open     map[jsonrpc.ID]string // questions without an answer, and their methods
+	answered chan struct{}         // has a token when there may be none
+	ended    chan struct{}         // closed when it is said that there are no more
+	err      error                 // why, if not because in or ctx has ended; set before
 	once     sync.Once
 }
 
 // Connect implements [mcp.Transport].
 func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
-	t.open = make(map[jsonrpc.ID]bool)
+	t.open = make(map[jsonrpc.ID]string)
 	var err error
 	t.Connection, err = t.IOTransport.Connect(ctx)
 	return t, err
@@ -95,20 +97,12 @@ func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 		if question, ok := message.(*jsonrpc.Request); ok && question.IsCall() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			t.open[question.ID] = true
+			t.open[question.ID] = question.Method
 		}
 		return message, nil
 	}
-	timer := time.NewTimer(farewell)
-	defer timer.Stop()
-	for t.unanswered() {
-		select {
-		case <-t.answered:
-			continue
-		case <-timer.C:
-		}
-		break
-	}
+	t.awaitAnswers(farewell, func(string) bool { return true })
+	t.awaitAnswers(answers-farewell, func(method string) bool { return method != callTool })
 	t.once.Do(func() {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && ctx.Err() == nil {
 			t.err = fmt.Errorf("mcpserver: reading what the client sends: %w", err)
@@ -133,10 +127,31 @@ func (t *stdio) Write(ctx context.Context, message jsonrpc.Message) error {
 	return err
 }
 
-func (t *stdio) unanswered() bool {
+// callTool is the method by which tools are called.
+const callTool = "tools/call"
+
+// awaitAnswers waits until the questions of some methods are answered, but not for longer.
+func (t *stdio) awaitAnswers(most time.Duration, of func(method string) bool) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for t.unanswered(of) {
+		select {
+		case <-t.answered:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+func (t *stdio) unanswered(of func(method string) bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.open) > 0
+	for _, method := range t.open {
+		if of(method) {
+			return true
+		}
+	}
+	return false
 }
 
 // bounded returns a context that ends with the server, too: the SDK waits for calls when it

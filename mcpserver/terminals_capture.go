@@ -13,9 +13,9 @@ import (
 type captureIn struct {
 	Terminal   string `json:"terminal" jsonschema:"Its id."`
 	Scrollback *int   `json:"scrollback_lines,omitempty" jsonschema:"So many of the last lines that have left the screen, and those on it. Default: 200." min:"0" max:"1000000"`
-	MaxOutput  int    `json:"max_output_bytes,omitempty" jsonschema:"With scrollback_lines: how much text to return; of more, the end. Default: 16384." min:"256" max:"262144"`
+	MaxOutput  int    `json:"max_output_bytes,omitempty" jsonschema:"With scrollback_lines: how much text to return; of more, the end. Default: 16384." min:"256" max:"32768"`
 	Offset     *int64 `json:"offset,omitempty" jsonschema:"Instead: read the text of what was printed from this byte on; negative counts from the end."`
-	Bytes      int    `json:"bytes,omitempty" jsonschema:"With offset: so many bytes of it. Default: 16384." min:"1" max:"262144"`
+	Bytes      int    `json:"bytes,omitempty" jsonschema:"With offset: so many bytes of it. Default: 16384." min:"1" max:"32768"`
 }
 
 // captureOut is what terminal_capture returns.

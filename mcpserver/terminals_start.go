@@ -42,6 +42,9 @@ func createTerminal(ctx context.Context, c *call, in createIn) (screenOut, error
 	if err != nil {
 		return none(err)
 	}
+	if err := c.turn(ctx, sess); err != nil {
+		return none(err)
+	}
 	var started atomic.Pointer[terminal.Terminal]
 	stop := c.progress(ctx, func() string {
 		if t := started.Load(); t != nil {

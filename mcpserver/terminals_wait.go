@@ -30,10 +30,10 @@ type waitOut struct {
 	Notices        []string    `json:"notices,omitempty" jsonschema:"What else has happened in the session."`
 }
 
-// defaultWait is the timeout of a wait that names none, in seconds, and longestMatch how
+// defaultWait is the timeout of a wait that names none, and longestMatch how
 // much is shown of what was found.
 const (
-	defaultWait  = 30
+	defaultWait  = 30 * time.Second
 	longestMatch = 1 << 10
 )
 
@@ -45,7 +45,7 @@ func waitForTerminal(ctx context.Context, c *call, in waitIn) (waitOut, error) {
 		return none(err)
 	}
 	stop := c.progress(ctx, func() string { return t.Info().LastLine })
-	got, err := waitFor(ctx, t, in.options())
+	got, err := waitFor(ctx, t, in.options(c.patience(in.Timeout)))
 	stop()
 	out := waitOut{Reason: string(got.Reason), Match: cut(got.Match, longestMatch), ElapsedSeconds: rounded(got.Took)}
 	if got.Reason == terminal.WaitInterrupted {
@@ -63,12 +63,7 @@ func waitForTerminal(ctx context.Context, c *call, in waitIn) (waitOut, error) {
 
 // checkWait fills in what was left out, and says what cannot be meant.
 func (s *Server) checkWait(in *waitIn) (wrong problems) {
-	if in.Timeout == 0 {
-		in.Timeout = min(defaultWait, s.opts.MaxTimeout.Seconds())
-	}
-	most := s.opts.MaxTimeout.Seconds()
-	wrong.when(in.Timeout > most, "timeout_seconds",
-		`"timeout_seconds" is %v, and can be %v at most: the program runs on, and can be waited for again; timeout_ms is for milliseconds`, in.Timeout, most)
+	in.Timeout = s.longestWait(in.Timeout, defaultWait)
 	wrong.when(in.Text != "" && in.Pattern != "", "text pattern",
 		`only one of "text" and "pattern" can be used; a pattern can have alternatives, as in a|b`)
 	wrong.when(in.Gone && in.Text == "" && in.Pattern == "", "gone text pattern", `"gone" goes with "text" or "pattern"`)
@@ -76,9 +71,9 @@ func (s *Server) checkWait(in *waitIn) (wrong problems) {
 	return wrong
 }
 
-func (in waitIn) options() terminal.WaitOptions {
+func (in waitIn) options(timeout time.Duration) terminal.WaitOptions {
 	o := terminal.WaitOptions{
-		Text: in.Text, Gone: in.Gone, Silence: seconds(in.Silence), Prompt: in.Prompt, From: in.From, Timeout: seconds(in.Timeout),
+		Text: in.Text, Gone: in.Gone, Silence: seconds(in.Silence), Prompt: in.Prompt, From: in.From, Timeout: timeout,
 	}
 	if in.Pattern != "" {
 		o.Pattern = "(?m)" + in.Pattern // Models mean lines.

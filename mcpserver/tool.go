@@ -17,6 +17,7 @@ type tool[In any, Out answer] struct {
 	name, title, description string
 	effect                   effect
 	example                  string                           // the arguments of a call
+	always                   bool                             // a host that defers tools is to show this one at once
 	check                    func(s *Server, in *In) problems // fills in what was left out; nil: there is nothing to do
 	call                     func(ctx context.Context, c *call, in In) (Out, error)
 }
@@ -27,6 +28,10 @@ type answer interface {
 	// text has all of it that a model needs: most hosts give it nothing else.
 	text() string
 }
+
+// annotated is an answer of which some fields are for programs alone: hosts in which a model calls
+// tools from a program of its own have them there, and others do not show them.
+type annotated interface{ meta() mcp.Meta }
 
 // illustrated is an answer that has pictures besides.
 type illustrated interface{ pictures() []mcp.Content }
@@ -59,6 +64,9 @@ func add[In any, Out answer](s *Server, t tool[In, Out]) {
 	schemas := schemasOf[In]()
 	offered := &mcp.Tool{
 		Name: t.name, Title: t.title, Description: t.description, Annotations: t.effect.annotations(t.title), InputSchema: schemas.in,
+	}
+	if t.always {
+		offered.Meta = mcp.Meta{"anthropic/alwaysLoad": true} // Claude Code reads it; the others keep it from their models.
 	}
 	if s.opts.Structured {
 		offered.OutputSchema = schemaOf[Out]()
@@ -95,6 +103,9 @@ func (s *Server) success(out answer) (*mcp.CallToolResult, error) {
 	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: out.text()}}}
 	if out, ok := out.(illustrated); ok {
 		res.Content = append(res.Content, out.pictures()...)
+	}
+	if out, ok := out.(annotated); ok {
+		res.Meta = out.meta()
 	}
 	if s.opts.Structured {
 		fields, err := json.Marshal(out)
