@@ -65,8 +65,10 @@ What an agent runs can do whatever you can, if there is no --sandbox. The shells
 environment that limpet has, without what looks like a secret; in a sandbox the usual
 variables, with those of --env and --keep-env.
 
-Some hosts give a call up after a minute. With --timeout 50s --on-timeout background
-what takes longer runs on as a job instead of being stopped.`,
+Some hosts give a call up after a minute. Those that ask for no progress are answered within
+50 s, and what takes longer runs on as a job. For others --timeout 50s --on-timeout
+background does the same. Limpet mcp config HOST prints what a host needs, and limpet mcp
+doctor says what is wrong.`,
 		Example: `  {"mcpServers": {"limpet": {"command": "limpet", "args": ["mcp"]}}}
   limpet mcp --sandbox workspace-write --workspace ~/src/project
   limpet mcp --http 7333 --state ~/.local/state/limpet
@@ -75,6 +77,7 @@ what takes longer runs on as a job instead of being stopped.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	flags.add(cmd)
+	cmd.AddCommand(mcpConfigCommand(), mcpDoctorCommand())
 	return cmd
 }
 
