@@ -35,7 +35,7 @@ async function listsItsTools(caller) {
 	for (const { name, description, inputSchema, outputSchema, annotations } of tools) {
 		assert.ok(description?.length > 20, `${name} says when to use it`);
 		assert.equal(inputSchema?.type, "object", `${name} has an input schema`);
-		assert.equal(inputSchema.additionalProperties, false, `${name} takes no unknown fields`);
+		assert.ok(!("additionalProperties" in inputSchema), `${name}: hosts that check it say no name of what they refuse`);
 		assert.equal(outputSchema?.type, "object", `${name} has an output schema`);
 		assert.ok(annotations, `${name} has annotations`);
 		if (reading.includes(name)) assert.equal(annotations.readOnlyHint, true, `${name} only reads`);

@@ -113,7 +113,7 @@ async function showsResources(caller) {
 	const log = `limpet://jobs/${job.job}/log`;
 	const screen = `limpet://terminals/${terminal.terminal}/screen`;
 	const { resources } = await caller.client.listResources();
-	assert.deepEqual(resources.map(({ uri }) => uri).sort(), [log, screen]);
+	assert.deepEqual(resources.map(({ uri }) => uri).sort(), [log, "limpet://sessions", screen].sort());
 	const text = async (uri) => {
 		const { contents } = await caller.client.readResource({ uri });
 		assert.deepEqual(contents.map(({ uri, mimeType }) => [uri, mimeType]), [[uri, "text/plain"]]);
