@@ -107,6 +107,7 @@ var oddStates = []struct {
 	{name: "the umask", set: `umask 777`},
 	{name: "positional parameters", set: `set -- 'a b' '' $'x\ny' "it's" -- -x`},
 	{name: "many positional parameters", set: `set -- {1..2000}`},
+	{name: "a directory with a newline in its name", set: `mkdir $'a\nb '; cd $'a\nb '; cd - >/dev/null; cd $'a\nb '`},
 	{name: "a stack of directories", set: `mkdir 'a b'; pushd 'a b'; pushd /usr; pushd /`},
 	{name: "completions", set: `complete -W "a b it\'s" foo; complete -F _f -o nospace bar; complete -D -F _d; complete -E -W x; complete -C 'x y' '!'`},
 	{name: "disabled builtins", set: `enable -n times pwd`},
