@@ -9,7 +9,10 @@ import (
 
 // meta has what a program asks for first.
 func (o runOut) meta() mcp.Meta {
-	meta := mcp.Meta{"limpet/status": o.Status}
+	meta := mcp.Meta{}
+	if o.Status != statusExited { // One host shows its model all of this.
+		meta["limpet/status"] = o.Status
+	}
 	if o.ExitCode != nil {
 		meta["limpet/exit_code"] = *o.ExitCode
 	}
