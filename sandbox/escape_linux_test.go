@@ -227,7 +227,11 @@ func (r *role) install(t *testing.T) {
 	b, err := os.ReadFile(exe)
 	require.NoError(t, err)
 	r.tool = filepath.Join(dir, "tool")
-	require.NoError(t, os.WriteFile(r.tool, b, 0o755))
+	// No child of another test may have it open for writing when it is run (ETXTBSY, execve(2)).
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(r.tool, b, 0o755)
+	syscall.ForkLock.RUnlock()
+	require.NoError(t, err)
 }
 
 // mark is an entry in the environment of all that is run for the suite.
