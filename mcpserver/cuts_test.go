@@ -40,7 +40,7 @@ func TestTheExitCodeSurvivesTheCutsOfHosts(t *testing.T) {
 	}
 }
 
-// What is left out by its lines is found where it is said to be.
+// An answer with too many lines says from which offset on the lines that it lacks can be read.
 func TestAnAnswerHasSoManyLinesAtMost(t *testing.T) {
 	h := connect(t, setup{plain: true})
 	_, text := h.call("run_command", object{"command": "seq 1 5000", "max_output_bytes": 32768})

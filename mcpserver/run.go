@@ -237,7 +237,7 @@ func (c *call) requestOf(in runIn, last *lastLine) command.Request {
 		req.Timeout = soon
 	default:
 		req.HandOverAfter = soon
-		if in.defaulted { // The limit of a call that waits is none of a job.
+		if in.defaulted { // The default limits a call that waits. A job has no limit unless the call names one.
 			req.Timeout = -1
 		}
 	}

@@ -7,6 +7,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// MetaExitCode is where the exit code of a command is in the _meta of a result of run_command.
+const MetaExitCode = "limpet/exit_code"
+
 // meta has what a program asks for first.
 func (o runOut) meta() mcp.Meta {
 	meta := mcp.Meta{}
@@ -14,7 +17,7 @@ func (o runOut) meta() mcp.Meta {
 		meta["limpet/status"] = o.Status
 	}
 	if o.ExitCode != nil {
-		meta["limpet/exit_code"] = *o.ExitCode
+		meta[MetaExitCode] = *o.ExitCode
 	}
 	if o.ResultID != "" {
 		meta["limpet/result_id"] = o.ResultID
@@ -50,8 +53,8 @@ func (o runOut) text() string {
 	return text.String()
 }
 
-// longAnswer is how many bytes an answer has of which a host may drop the end, the middle or the
-// beginning: how the command ended is said first and last.
+// longAnswer is a length, in bytes, from which on hosts cut answers: at the end, in the middle, or at
+// the beginning. A longer answer begins and ends with the line that says how the command ended.
 const longAnswer = 4 << 10
 
 // worthTelling is how long a command takes, in seconds, whose time is told though it was

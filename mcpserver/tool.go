@@ -29,8 +29,8 @@ type answer interface {
 	text() string
 }
 
-// annotated is an answer of which some fields are for programs alone: hosts in which a model calls
-// tools from a program of its own have them there, and others do not show them.
+// annotated is an answer with fields for programs, which go into the _meta of its result. In some
+// hosts a model writes programs that call the tools, and these can read _meta.
 type annotated interface{ meta() mcp.Meta }
 
 // illustrated is an answer that has pictures besides.

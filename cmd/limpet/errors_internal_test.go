@@ -18,8 +18,8 @@ import (
 // field is an option of the library as its errors name it.
 var field = regexp.MustCompile(`(the library's )?\b(Env|FS|Limits|Net|Options|Proc)\.[A-Z]\w*(=\w+)?`)
 
-// Who uses the program can set a flag, and not a field of the library: what an error says
-// names the flag, or says that there is none.
+// Users of the program set flags, not fields of the library. So an error names the flag; where there
+// is no flag, it calls the field one of the library.
 func TestErrorsNameNoFieldOfTheLibraryWhereThereIsAFlag(t *testing.T) {
 	seen := 0
 	for _, dir := range []string{"command", "interrupt", "ipc", "jobs", "oneshot", "sandbox", "session", "shell", "terminal", "transport"} {

@@ -26,7 +26,11 @@ There are ` + hostNames() + `.`,
 		Args:              wants(1, 1, "wants the name of one host: "+hostNames()),
 		ValidArgsFunction: completeHosts,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			host, argv, err := hosted(cmd, &flags, args[0])
+			host, err := hostNamed(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			argv, err := started(cmd, &flags)
 			if err != nil {
 				return err
 			}
@@ -52,16 +56,6 @@ There are ` + hostNames() + `.`,
 	return cmd
 }
 
-// hosted checks the flags of limpet mcp, and returns the command line by which a host starts it.
-func hosted(cmd *cobra.Command, flags *mcpFlags, name string) (host mcpHost, argv []string, err error) {
-	host, ok := hostNamed(name)
-	if !ok {
-		return host, nil, usagef(cmd, "there is no host %q: there are %s", name, hostNames())
-	}
-	argv, err = started(cmd, flags)
-	return host, argv, err
-}
-
 // pathFlags are those of limpet mcp that name files.
 var pathFlags = []string{"dir", "init", "bash", "runtime-dir", "state", "workspace", "ro", "rw"}
 
@@ -85,7 +79,8 @@ func started(cmd *cobra.Command, flags *mcpFlags) ([]string, error) {
 			values = list.GetSlice()
 		}
 		for _, value := range values {
-			if slices.Contains(pathFlags, flag.Name) && strings.ContainsRune(value, filepath.Separator) || isDirFlag(flag.Name) {
+			inPath := flag.Name == "bash" && !strings.ContainsRune(value, filepath.Separator)
+			if slices.Contains(pathFlags, flag.Name) && !inPath {
 				value = absolute(value)
 			}
 			argv = append(argv, "--"+flag.Name+"="+value)
@@ -97,9 +92,6 @@ func started(cmd *cobra.Command, flags *mcpFlags) ([]string, error) {
 	}
 	return argv, nil
 }
-
-// isDirFlag reports whether the flag names a file by any word: bash may be found in PATH.
-func isDirFlag(name string) bool { return slices.Contains(pathFlags, name) && name != "bash" }
 
 func completeHosts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/mcpserver"
 )
 
 func mcpDoctorCommand() *cobra.Command {
@@ -34,10 +36,13 @@ There are ` + hostNames() + `.`,
 		ValidArgsFunction: completeHosts,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			host := mcpHost{title: "a host"}
-			argv, err := started(cmd, &flags)
 			if len(args) > 0 {
-				host, argv, err = hosted(cmd, &flags, args[0])
+				var err error
+				if host, err = hostNamed(cmd, args[0]); err != nil {
+					return err
+				}
 			}
+			argv, err := started(cmd, &flags)
 			if err != nil {
 				return err
 			}
@@ -152,7 +157,7 @@ func (d *doctor) tools(ctx context.Context) {
 // calls makes three calls: that commands run, that an exit code comes through, and that a session
 // stays where it was left.
 func (d *doctor) calls(ctx context.Context) {
-	where, ok := d.call(ctx, "pwd", "exit 0")
+	where, ok := d.call(ctx, "pwd", 0)
 	if !ok {
 		return
 	}
@@ -162,10 +167,10 @@ func (d *doctor) calls(ctx context.Context) {
 	} else {
 		d.say("ok: commands run, in %s", where)
 	}
-	if _, ok := d.call(ctx, "cd / && x=kept; (exit 3)", "exit 3"); ok {
+	if _, ok := d.call(ctx, "cd / && x=kept; (exit 3)", 3); ok {
 		d.say("ok: an exit code comes through")
 	}
-	if text, ok := d.call(ctx, `echo "$PWD $x"`, "exit 0"); ok {
+	if text, ok := d.call(ctx, `echo "$PWD $x"`, 0); ok {
 		if !strings.HasPrefix(text, "/ kept\n") {
 			_ = d.wrong("a session does not stay where it was left: %s", text)
 			return
@@ -174,8 +179,8 @@ func (d *doctor) calls(ctx context.Context) {
 	}
 }
 
-// call runs a command, and returns its answer.
-func (d *doctor) call(ctx context.Context, command, verdict string) (text string, ok bool) {
+// call runs a command, which is to exit with a code, and returns its answer.
+func (d *doctor) call(ctx context.Context, command string, code int) (text string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, stepPatience)
 	defer cancel()
 	res, err := d.session.CallTool(ctx, &mcp.CallToolParams{Name: "run_command", Arguments: map[string]any{"command": command}})
@@ -188,7 +193,7 @@ func (d *doctor) call(ctx context.Context, command, verdict string) (text string
 			text += one.Text
 		}
 	}
-	if res.IsError || !strings.Contains(text, "["+verdict) {
+	if got, known := res.Meta[mcpserver.MetaExitCode].(float64); res.IsError || !known || int(got) != code {
 		_ = d.wrong("%s: %s", command, text)
 		return "", false
 	}

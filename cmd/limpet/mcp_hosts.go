@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 // mcpHost is an agent host that starts limpet mcp, as it was when it was tried.
@@ -47,7 +49,7 @@ const (
 // mcpHosts are the hosts that were tried, by name.
 var mcpHosts = []mcpHost{
 	{
-		name: "claude-code", title: "Claude Code", file: ".mcp.json in the project", protocol: "2025-11-25", block: servers(nil),
+		name: "claude-code", title: "Claude Code", file: ".mcp.json in the project", protocol: "2026-07-28", block: servers(nil),
 		notes: []string{
 			"claude -p refuses its tools without --allowedTools mcp__limpet, behind the prompt",
 			"its terminal moves a call to a task after 120 s: limpet stops a command at 110 s, unless the call says otherwise",
@@ -88,7 +90,7 @@ var mcpHosts = []mcpHost{
 		notes: []string{"qwen -p refuses its tools without --yolo", "it starts limpet again at the second call in a row that it gives up: sessions are lost then"},
 	},
 	{
-		name: "copilot", title: "Copilot CLI", file: "~/.copilot/mcp-config.json", protocol: "2025-11-25",
+		name: "copilot", title: "Copilot CLI", file: "~/.copilot/mcp-config.json", protocol: "2026-07-28",
 		block: servers(func(s *server) { s.Type, s.Tools = "local", []string{"*"} }),
 		notes: []string{"copilot -p refuses its tools without --allow-all-tools"},
 	},
@@ -107,13 +109,13 @@ var mcpHosts = []mcpHost{
 }
 
 // hostNamed returns the host of that name.
-func hostNamed(name string) (mcpHost, bool) {
+func hostNamed(cmd *cobra.Command, name string) (mcpHost, error) {
 	for _, host := range mcpHosts {
 		if host.name == name {
-			return host, true
+			return host, nil
 		}
 	}
-	return mcpHost{}, false
+	return mcpHost{}, usagef(cmd, "there is no host %q: there are %s", name, hostNames())
 }
 
 func hostNames() string {
