@@ -183,11 +183,12 @@ func (x *Exchange) keepTrap(ctx context.Context, users bool) {
 func (x *Exchange) SavedAtExit() (saved.State, error) { return x.dir.savedAtExit(x.seal) }
 
 // Ending returns what the shell had behind a command that bash did not come back from, by the
-// state that it left: without the variables of the command's Env, and with OLDPWD as it was.
-func (x *Exchange) Ending(c Call, left saved.State) saved.State {
+// state that it left: without the variables of the command's Env, and with OLDPWD as it was. Where bash
+// could not write that down, as on a full disk, they are as in an earlier state.
+func (x *Exchange) Ending(c Call, left, earlier saved.State) saved.State {
 	declared, ok := x.dir.before(c.ID)
 	if !ok {
-		return left
+		declared = earlier.Declarations()
 	}
 	return left.With(c.hidden(), declared)
 }

@@ -108,7 +108,8 @@ func TestASessionThatNoBashTakesIsGone(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	spoilt, wrapper := filepath.Join(dir, "spoilt"), filepath.Join(dir, "bash")
-	// What has bash read a state is the one line of limpet's own that ends so.
+	// Of the lines that limpet sends, only the one that has bash read a state discards its output. This
+	// bash exits instead of running that line.
 	require.NoError(t, os.WriteFile(wrapper, fmt.Appendf(nil, `#!%s
 [[ -e %s ]] || exec %s "$@"
 exec %s "$@" < <(sed -u 's:.*/eval >/dev/null 2>&1;.*:exit 3:')

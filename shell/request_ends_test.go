@@ -95,3 +95,16 @@ func TestWhatBelongsToARequestEndsWithIt(t *testing.T) {
 		}
 	}
 }
+
+// On a full disk bash cannot write down what a request hides. The script takes the file away here.
+func TestARequestLeavesNothingWhereBashCouldNotWriteDownWhatItHides(t *testing.T) {
+	sh := start(t, nil)
+	run(t, sh, "E=exit; export TOKEN=old")
+	checkpoint(t, sh)
+	res, err := sh.Do(testenv.Context(t), command.Request{
+		Script: inBash + `rm "${BASH_SOURCE%/*}/before"; f() { $E 3; }; f`, Env: []string{"TOKEN=secret", "ANOTHER=secret"},
+	})
+	require.NoError(t, err)
+	require.NotNil(t, res.Restart)
+	assert.Equal(t, `declare -x TOKEN="old" unset`, says(t, sh, `echo "$(declare -p TOKEN) ${ANOTHER-unset}"`))
+}

@@ -145,7 +145,7 @@ func (b *bash) ofSession(state saved.State) saved.State {
 	if state.InFunction && b.saved.have {
 		state = state.Leave(b.saved.state) // Else IFS may come back as a function had it for itself.
 	}
-	return b.exchange.Ending(call, state)
+	return b.exchange.Ending(call, state, b.saved.state)
 }
 
 // unsavable returns what goes with bash because no state has it. Descriptors are counted where

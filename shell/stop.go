@@ -241,10 +241,14 @@ func (m *muteness) noticed() bool {
 // start, before bash has read the command.
 func (m *muteness) trapReads() bool {
 	bash := m.b.id.PID
-	if _, hook := m.b.saved.state.Variable("PS0"); hook || m.b.stdin == "" || m.b.conn.Unread() > 0 || proc.Stdin(bash) != m.b.stdin {
+	if m.b.stdin == "" || m.b.conn.Unread() > 0 || proc.Stdin(bash) != m.b.stdin {
 		return false
 	}
-	return proc.AwaitsAny(bash) || proc.AwaitsChild(bash) && slices.ContainsFunc(proc.Children(bash), func(kid proc.Stat) bool {
+	if !proc.AwaitsAny(bash) && !(proc.AwaitsChild(bash) && slices.ContainsFunc(proc.Children(bash), func(kid proc.Stat) bool {
 		return kid.Start >= m.r.born && kid.State == 'S' && proc.Stdin(kid.PID) == m.b.stdin
-	})
+	})) {
+		return false
+	}
+	_, hook := m.b.saved.state.Variable("PS0") // Last: a large state takes long to look through.
+	return !hook
 }

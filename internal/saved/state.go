@@ -70,6 +70,9 @@ func (s State) With(names []string, declared []byte) State {
 	return s
 }
 
+// Declarations returns the variables, in the words of "declare -p". The caller must not change it.
+func (s State) Declarations() []byte { return s.part[partVariables] }
+
 // Shopt reports whether an option of shopt is on.
 func (s State) Shopt(option string) bool {
 	return bytes.Contains(s.part[partOptions], []byte("shopt -s "+option+"\n"))
