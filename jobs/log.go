@@ -233,32 +233,18 @@ func (f *files) tail(count int) (part, error) {
 		if err != nil {
 			return part{}, err
 		}
-		start, found := lastLines(b, count)
+		last := runes.LastLines(b, count)
+		start := len(b) - len(last)
+		found := start > 0
 		if !found && from > f.log.First && at == from {
 			continue
 		}
-		p := part{b: b[start:], at: at + int64(start)}
+		p := part{b: last, at: at + int64(start)}
 		if !found {
 			p.dropped = p.at
 		}
 		return f.trimmed(p), nil
 	}
-}
-
-// lastLines returns where the last lines of b begin, and whether there are as many.
-func lastLines(b []byte, count int) (start int, found bool) {
-	end := len(b)
-	if end > 0 && b[end-1] == '\n' {
-		end--
-	}
-	for range count {
-		i := bytes.LastIndexByte(b[:end], '\n')
-		if i < 0 {
-			return 0, false
-		}
-		end = i
-	}
-	return end + 1, true
 }
 
 // blocks reads a log from an offset on, a piece at a time.

@@ -11,8 +11,10 @@ type PollOptions struct {
 	// Lines is how many of the last lines come with it. 0 means 10, negative none.
 	Lines int
 
-	// Bytes bounds New. The rest comes with the next Poll. 0 means 32 KiB.
-	Bytes int
+	// Bytes bounds New, and NewLines how many lines it has. The rest comes with the next
+	// Poll. 0 means 32 KiB, and any number of lines.
+	Bytes    int
+	NewLines int
 
 	// Plain takes escape sequences out.
 	Plain bool
@@ -33,10 +35,12 @@ type Polled struct {
 	Job Job `json:"job"`
 
 	// New is what was printed since the last Poll of the registry, whole UTF-8 as far
-	// as the job prints UTF-8. It begins at Offset. Dropped bytes before it were
-	// never told: they came faster than they were polled. More are still to come.
+	// as the job prints UTF-8. It begins at Offset, and Next is the offset behind it.
+	// Dropped bytes before it were never told: they came faster than they were
+	// polled. More are still to come.
 	New     string `json:"new"`
 	Offset  int64  `json:"offset"`
+	Next    int64  `json:"next"`
 	Dropped int64  `json:"dropped,omitempty"`
 	More    int64  `json:"more,omitempty"`
 	Binary  bool   `json:"binary,omitempty"` // New is no UTF-8; as JSON it is not what was printed then
@@ -68,10 +72,9 @@ func (r *Registry) Poll(id string, opts *PollOptions) (Polled, error) {
 		before = max(*o.Since, 0)
 	}
 	var p Polled
-	var end int64
 	err = f.retry(func() (enough bool, err error) {
 		p = Polled{Job: r.present(j, &f)}
-		if end, err = f.poll(&p, before, o); err != nil {
+		if err = f.poll(&p, before, o); err != nil {
 			return false, err
 		}
 		return len(p.Last) >= o.Lines, nil
@@ -80,20 +83,23 @@ func (r *Registry) Poll(id string, opts *PollOptions) (Polled, error) {
 		return Polled{}, &Error{Op: op, ID: id, Err: err}
 	}
 	if o.Since == nil {
-		r.remember(j, func(m *memo) { m.Polled = max(m.Polled, end) })
+		r.remember(j, func(m *memo) { m.Polled = max(m.Polled, p.Next) })
 	}
 	r.saw(j, p.Job)
 	return p, nil
 }
 
-// poll fills in the output, and returns up to where it was new.
-func (f *files) poll(p *Polled, before int64, o PollOptions) (end int64, err error) {
+// poll fills in the output.
+func (f *files) poll(p *Polled, before int64, o PollOptions) error {
 	b, at, err := f.piece(before, o.Bytes, p.Job.State.Finished(), o.Plain)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	end = at + int64(len(b))
-	p.Offset, p.Dropped, p.More = at, max(at-before, 0), f.log.End-end
+	if o.NewLines > 0 {
+		b = runes.FirstLines(b, o.NewLines)
+	}
+	p.Offset, p.Next = at, at+int64(len(b))
+	p.Dropped, p.More = max(at-before, 0), f.log.End-p.Next
 	if o.Plain {
 		b = plain(b)
 	}
@@ -101,11 +107,11 @@ func (f *files) poll(p *Polled, before int64, o PollOptions) (end int64, err err
 	if o.Lines > 0 {
 		last, err := f.tail(o.Lines)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		p.Last = append(p.Last, last.lines(o.Plain)...)
 	}
-	return end, nil
+	return nil
 }
 
 // piece reads so many bytes, or as many more as one rune, or one escape sequence, takes:

@@ -58,6 +58,25 @@ func TestAnAnswerHasSoManyLinesAtMost(t *testing.T) {
 	assert.Contains(t, part, "bytes of these lines are left out")
 }
 
+// What a job prints comes in pieces that a host passes on whole, and each goes on where the
+// last one ended.
+func TestWhatIsNewOfAJobHasSoManyLinesAtMost(t *testing.T) {
+	h := connect(t, setup{})
+	id := h.background("default", "seq 1 4000", nil)
+	h.ended(id)
+	var got []string
+	for range 3 {
+		out, text := h.call("job_poll", object{"job": id, "max_output_bytes": 32768})
+		got = append(got, strings.Fields(out["output"].(string))...)
+		assert.LessOrEqual(t, strings.Count(text, "\n"), 1510)
+		assert.EqualValues(t, 18893, num(out, "next_offset")+num(out, "more_bytes"))
+	}
+	require.Len(t, got, 4000)
+	assert.Equal(t, []string{"1", "1501", "3001", "4000"}, []string{got[0], got[1500], got[3000], got[3999]})
+	out, _ := h.call("job_poll", object{"job": id, "since": 6393, "max_output_bytes": 32768})
+	assert.Regexp(t, `(?s)^1501\n.*\n3000\n$`, out["output"])
+}
+
 // Programs in which a model calls tools find there what they ask for first.
 func TestFieldsForProgramsAreInMeta(t *testing.T) {
 	h := connect(t, setup{plain: true})

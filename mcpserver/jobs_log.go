@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/jobs"
 )
 
@@ -145,7 +146,7 @@ func (out *jobLogOut) bytes(r *jobs.Registry, in jobLogIn) (jobs.Job, error) {
 	if log.Next < log.Job.Output.End {
 		b = lines(b, false)
 	}
-	b = firstLines(b, mostLines)
+	b = runes.FirstLines(b, mostLines)
 	out.put(log, b, in.Raw)
 	return log.Job, nil
 }
@@ -166,13 +167,13 @@ func (out *jobLogOut) lines(r *jobs.Registry, in jobLogIn) (jobs.Job, error) {
 		if len(b) > in.MaxOutput {
 			b = lines(b[:in.MaxOutput], false)
 		}
-		b = firstLines(b, mostLines)
+		b = runes.FirstLines(b, mostLines)
 	default:
 		kept := b
 		if len(b) > in.MaxOutput {
 			kept = lines(b[len(b)-in.MaxOutput:], true)
 		}
-		kept = lastLinesOf(kept, mostLines)
+		kept = runes.LastLines(kept, mostLines)
 		out.Omitted = int64(len(b) - len(kept))
 		log.Offset += out.Omitted
 		log.Line += int64(bytes.Count(b[:out.Omitted], []byte{'\n'}))

@@ -41,17 +41,12 @@ func pollJob(ctx context.Context, c *call, in jobPollIn) (jobPollOut, error) {
 		}
 	}
 	// Plain has it end where no escape sequence is cut in two.
-	p, err := r.Poll(in.Job, &jobs.PollOptions{Lines: -1, Bytes: in.MaxOutput, Plain: !in.Raw, Since: in.Since})
+	p, err := r.Poll(in.Job, &jobs.PollOptions{Lines: -1, Bytes: in.MaxOutput, NewLines: mostLines, Plain: !in.Raw, Since: in.Since})
 	if err != nil {
 		return jobPollOut{}, c.noJob(r, in.Job, err)
 	}
 	out := jobPollOut{
-		Job: jobOf(p.Job), Output: p.New, Offset: p.Offset, NextOffset: p.Job.Output.End - p.More, Dropped: p.Dropped, More: p.More, Binary: p.Binary,
-	}
-	if p.Job.Output.Lost > 0 { // It counts, though the disk had no room for it.
-		if log, err := r.Log(in.Job, jobs.LogOptions{Offset: &p.Offset, Bytes: in.MaxOutput, Plain: !in.Raw}); err == nil {
-			out.NextOffset = log.Next
-		}
+		Job: jobOf(p.Job), Output: p.New, Offset: p.Offset, NextOffset: p.Next, Dropped: p.Dropped, More: p.More, Binary: p.Binary,
 	}
 	b := []byte(p.New)
 	if !in.Raw {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/jobs"
 )
 
@@ -164,7 +165,7 @@ func jobTail(r *jobs.Registry, job jobs.Job) []byte {
 	if at > 0 {
 		b = lines(b, true)
 	}
-	return lastLinesOf(b, waitLines)
+	return runes.LastLines(b, waitLines)
 }
 
 func (o jobWaitOut) text() string {

@@ -193,7 +193,7 @@ func (out *readOut) tail(o command.Output, in readIn) error {
 				b = lines(b, true)
 			}
 		}
-		b = lastLinesOf(b, mostLines)
+		b = runes.LastLines(b, mostLines)
 		if out.Text = plain(b, in.Raw); len(out.Text) > in.MaxOutput { // What is no UTF-8 takes more room than it had.
 			continue
 		}
@@ -255,7 +255,7 @@ func (out *readOut) read(o command.Output, in readIn) error {
 			b = whole
 		}
 	}
-	b = firstLines(b, mostLines)
+	b = runes.FirstLines(b, mostLines)
 	out.Text, out.Offset, out.NextOffset, out.Omitted = plain(b, in.Raw), at, at+int64(len(b)), at-from
 	out.More = out.NextOffset < o.Total
 	return nil

@@ -41,8 +41,8 @@ func show(o command.Output, limit int, raw bool, get func(offset int64) string) 
 	// What is cut is what was printed, so that offsets are true. There may be less of it
 	// to see than there is room for.
 	for room := limit; ; room = room * 3 / 4 {
-		head := firstLines(lines(kept[:min(room/2, len(o.Head))], false), mostLines/2)
-		tail := lastLinesOf(lines(kept[len(kept)-min(room/2, len(kept)-len(head)):], true), mostLines/2)
+		head := runes.FirstLines(lines(kept[:min(room/2, len(o.Head))], false), mostLines/2)
+		tail := runes.LastLines(lines(kept[len(kept)-min(room/2, len(kept)-len(head)):], true), mostLines/2)
 		before, after := plain(head, raw), plain(tail, raw)
 		if len(before)+len(after) > limit { // What is no UTF-8 takes more room than it had.
 			continue
@@ -73,30 +73,6 @@ func lines(b []byte, atBeginning bool) []byte {
 		return b[:i+1]
 	}
 	return b[:runes.Whole(b)]
-}
-
-// firstLines are at most so many lines.
-func firstLines(b []byte, most int) []byte {
-	end := 0
-	for range most {
-		i := bytes.IndexByte(b[end:], '\n')
-		if i < 0 {
-			return b
-		}
-		end += i + 1
-	}
-	return b[:end]
-}
-
-// lastLinesOf are at most so many of the last lines.
-func lastLinesOf(b []byte, most int) []byte {
-	from := len(bytes.TrimSuffix(b, []byte("\n")))
-	for range most {
-		if from = bytes.LastIndexByte(b[:from], '\n'); from < 0 {
-			return b
-		}
-	}
-	return b[from+1:]
 }
 
 // plain is output for a model: lines as a terminal would leave them where a program

@@ -1,4 +1,4 @@
-// Package runes cuts text without splitting a UTF-8 sequence.
+// Package runes cuts text: between runes, and between lines.
 package runes
 
 import "unicode/utf8"
