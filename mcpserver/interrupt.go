@@ -17,15 +17,15 @@ type interruptOut struct {
 	Command     string `json:"command,omitempty" jsonschema:"What ran."`
 }
 
-func interruptSession(_ context.Context, c *call, in interruptIn) (interruptOut, error) {
+func interruptSession(ctx context.Context, c *call, in interruptIn) (interruptOut, error) {
 	in.Session = sessionOr(in.Session)
 	out := interruptOut{Session: in.Session}
 	sess, err := c.server.sessions.Get(in.Session)
 	if err != nil {
 		return out, refused(err)
 	}
-	out.Command = sess.Info().Running
-	out.Interrupted, err = sess.Interrupt()
+	out.Command = running(ctx, sess)
+	out.Interrupted, err = sess.Interrupt(ctx)
 	if err != nil {
 		return out, refused(err)
 	}

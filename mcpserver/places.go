@@ -22,8 +22,7 @@ type place struct {
 
 // told notes what an answer tells of a session, and reports whether that is news: whether the session
 // is another one than that of the last answer, or none was told of it, and whether it is elsewhere.
-func (p *places) told(sessions *session.Registry, sess *session.Session) (fresh, moved bool) {
-	info, dir := sess.Info(), sess.Dir()
+func (p *places) told(sessions *session.Registry, info session.Info) (fresh, moved bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.of[info.Name]
@@ -36,7 +35,7 @@ func (p *places) told(sessions *session.Registry, sess *session.Session) (fresh,
 		}
 		p.of = known
 	}
-	now := place{info.Created, dir}
+	now := place{info.Created, info.Dir}
 	p.of[info.Name] = now
-	return !ok || last.made != now.made, ok && last.dir != dir
+	return !ok || last.made != now.made, ok && last.dir != info.Dir
 }

@@ -58,7 +58,13 @@ func (c *call) progress(ctx context.Context, line func() string) (stop func()) {
 // waits tells the client of a call that waits for a session's turn, and prints nothing. Call
 // stop as that of progress.
 func (c *call) waits(ctx context.Context, sess *session.Session) (stop func()) {
-	return c.progress(ctx, func() string { return behind(sess.Info().Running) })
+	return c.progress(ctx, func() string { return behind(running(ctx, sess)) })
+}
+
+// running is the command that a session runs; empty if there is none, or no telling.
+func running(ctx context.Context, sess session.Handle) string {
+	info, _ := sess.Info(ctx)
+	return info.Running
 }
 
 // behind says what is waited for.

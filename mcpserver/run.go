@@ -158,7 +158,7 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	called := time.Now()
 	last := &lastLine{}
 	stop := c.progress(ctx, func() string {
-		if before := sess.Info().Running; before != in.Command {
+		if before := running(ctx, sess); before != in.Command {
 			return behind(before)
 		}
 		return last.String()
@@ -191,7 +191,9 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 		sess.Notify(fmt.Sprintf("a call was cancelled (%s): its command %s, and result %s has what it printed", brief(in.Command), out.end(), out.ResultID))
 		return out, nil
 	}
-	out.fresh, out.moved = c.server.places.told(c.server.sessions, sess)
+	if info, err := sess.Info(ctx); err == nil { // Else the answer counts all the same.
+		out.fresh, out.moved = c.server.places.told(c.server.sessions, info)
+	}
 	out.Notices = c.server.notices(sess)
 	if doubted {
 		sess.Notify(fmt.Sprintf("the command of an earlier call (%s) %s: result %s has what it printed", brief(in.Command), out.end(), out.ResultID))
@@ -205,16 +207,19 @@ const worthWaiting = time.Second
 // restarted has a session begin anew, as the tool bash of other servers does. Its jobs and
 // terminals stay.
 func (c *call) restarted(ctx context.Context, sess *session.Session, in runIn) (runOut, error) {
-	_, err := sess.Interrupt()
+	_, err := sess.Interrupt(ctx)
 	if err == nil {
 		err = sess.Reset(ctx)
 	}
 	if err != nil {
 		return runOut{}, refused(err)
 	}
-	out := runOut{Session: in.Session, Status: statusRestarted, Dir: sess.Dir(), moved: true}
-	c.server.places.told(c.server.sessions, sess)
-	return out, nil
+	info, err := sess.Info(ctx)
+	if err != nil {
+		return runOut{}, refused(err)
+	}
+	c.server.places.told(c.server.sessions, info)
+	return runOut{Session: in.Session, Status: statusRestarted, Dir: info.Dir, moved: true}, nil
 }
 
 // requestOf is the request of a call. A client that gives up soon gets its answer before that, while

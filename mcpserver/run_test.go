@@ -276,7 +276,10 @@ func TestTheEndOfTheClientEndsItsCalls(t *testing.T) {
 	require.Error(t, <-done)
 	s, err := h.sessions.Get("s")
 	require.NoError(t, err)
-	testenv.Await(t, "the command to end", func() bool { return s.Info().State == session.Idle })
+	testenv.Await(t, "the command to end", func() bool {
+		info, err := s.Info(testenv.Context(t))
+		return err == nil && info.State == session.Idle
+	})
 	assert.NoFileExists(t, dir+"/never")
 }
 

@@ -144,9 +144,12 @@ func forkSession(ctx context.Context, c *call, in forkIn) (forkOut, error) {
 	if err != nil {
 		return forkOut{}, refused(err)
 	}
-	out := forkOut{in.Session, in.NewSession, fork.Dir()}
-	c.server.places.told(c.server.sessions, fork)
-	return out, nil
+	info, err := fork.Info(ctx)
+	if err != nil {
+		return forkOut{}, refused(err)
+	}
+	c.server.places.told(c.server.sessions, info)
+	return forkOut{in.Session, in.NewSession, info.Dir}, nil
 }
 
 func checkpointSession(ctx context.Context, c *call, in checkpointIn) (checkpointOut, error) {
@@ -161,7 +164,11 @@ func checkpointSession(ctx context.Context, c *call, in checkpointIn) (checkpoin
 	if err := sess.Checkpoint(ctx, in.Checkpoint); err != nil {
 		return checkpointOut{}, refused(err)
 	}
-	return checkpointOut{in.Session, in.Checkpoint, sess.Dir(), sess.Info().Checkpoints}, nil
+	info, err := sess.Info(ctx)
+	if err != nil {
+		return checkpointOut{}, refused(err)
+	}
+	return checkpointOut{in.Session, in.Checkpoint, info.Dir, info.Checkpoints}, nil
 }
 
 func rollbackSession(ctx context.Context, c *call, in checkpointIn) (rollbackOut, error) {
@@ -178,9 +185,12 @@ func rollbackSession(ctx context.Context, c *call, in checkpointIn) (rollbackOut
 	if err != nil {
 		return rollbackOut{}, refused(err)
 	}
-	out := rollbackOut{in.Session, in.Checkpoint, sess.Dir(), restart.Lost}
-	c.server.places.told(c.server.sessions, sess)
-	return out, nil
+	info, err := sess.Info(ctx)
+	if err != nil {
+		return rollbackOut{}, refused(err)
+	}
+	c.server.places.told(c.server.sessions, info)
+	return rollbackOut{in.Session, in.Checkpoint, info.Dir, restart.Lost}, nil
 }
 
 // sessionOr is the name of a session, or that of the default.

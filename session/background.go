@@ -115,9 +115,9 @@ func (s *Session) surroundings(ctx context.Context, dir string, of func(env []st
 }
 
 // HandOver moves the command that runs now to the background, as a job, and returns
-// without waiting for it: its Do returns a [*BackgroundError]. The error is
-// shell.ErrNothingRuns if there is none.
-func (s *Session) HandOver() error {
+// without waiting for it, so that ctx means nothing here: its Do returns a
+// [*BackgroundError]. The error is shell.ErrNothingRuns if there is none.
+func (s *Session) HandOver(context.Context) error {
 	s.mu.Lock()
 	sh := s.sh
 	s.mu.Unlock()

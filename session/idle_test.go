@@ -65,9 +65,9 @@ func TestASessionInWhichSomethingRunsIsNotIdle(t *testing.T) {
 				_, err := s.Run(testenv.Context(t), "sleep 1000")
 				done <- err
 			}()
-			testenv.Await(t, "the command", func() bool { return s.Info().Running != "" })
+			testenv.Await(t, "the command", func() bool { return info(t, s).Running != "" })
 			return func() {
-				_, err := s.Interrupt()
+				_, err := s.Interrupt(testenv.Context(t))
 				require.NoError(t, err)
 				require.Error(t, <-done)
 			}

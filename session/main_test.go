@@ -53,7 +53,14 @@ func open(t *testing.T, r *session.Registry, name string) *session.Session {
 	return s
 }
 
-func run(t *testing.T, s *session.Session, script string) command.Result {
+func info(t *testing.T, s session.Handle) session.Info {
+	t.Helper()
+	info, err := s.Info(testenv.Context(t))
+	require.NoError(t, err)
+	return info
+}
+
+func run(t *testing.T, s session.Handle, script string) command.Result {
 	t.Helper()
 	res, err := s.Run(testenv.Context(t), script)
 	require.NoError(t, err, script)
@@ -61,7 +68,7 @@ func run(t *testing.T, s *session.Session, script string) command.Result {
 }
 
 // says runs a script and returns its stdout without the last newline.
-func says(t *testing.T, s *session.Session, script string) string {
+func says(t *testing.T, s session.Handle, script string) string {
 	t.Helper()
 	return strings.TrimSuffix(run(t, s, script).Stdout.String(), "\n")
 }

@@ -163,7 +163,7 @@ func (r *Registry) List() []Info {
 	r.mu.Unlock()
 	infos := make([]Info, len(all))
 	for i, s := range all {
-		infos[i] = s.Info()
+		infos[i] = s.info()
 	}
 	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
 	return infos
@@ -253,7 +253,7 @@ func (r *Registry) opened() (*jobs.Registry, *terminal.Registry) {
 type Info struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	Dir   string `json:"dir"` // of its shell; empty if that is new
+	Dir   string `json:"dir"` // that its shell is in, or starts in; empty means that of the program
 
 	// Running is the script that runs now; of several the first that came.
 	Running string `json:"running,omitempty"`

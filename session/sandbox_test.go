@@ -59,7 +59,7 @@ func TestEverythingThatASessionStartsIsUnderItsPolicy(t *testing.T) {
 	written, err := filepath.Glob(filepath.Join(workspace, "sub", "written-by-*"))
 	require.NoError(t, err)
 	assert.NotEmpty(t, written, "they could write where they may")
-	assert.Equal(t, "workspace-write", s.Info().Policy)
+	assert.Equal(t, "workspace-write", info(t, s).Policy)
 }
 
 func TestAForkIsUnderThePolicyOfItsParent(t *testing.T) {

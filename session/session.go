@@ -142,8 +142,8 @@ func (s *Session) notes(script string) (done func()) {
 }
 
 // Interrupt stops the command that runs now, as Ctrl-C does, and returns without waiting
-// for it. It reports whether one ran. Jobs and terminals run on.
-func (s *Session) Interrupt() (ran bool, err error) {
+// for it, so that ctx means nothing here. It reports whether one ran. Jobs and terminals run on.
+func (s *Session) Interrupt(context.Context) (ran bool, err error) {
 	s.mu.Lock()
 	sh, ran, closing := s.sh, len(s.running) > 0, s.closing
 	s.mu.Unlock()
@@ -173,6 +173,11 @@ func (s *Session) Reset(ctx context.Context) error {
 func (s *Session) Dir() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.dir()
+}
+
+// dir is Dir. The caller holds mu.
+func (s *Session) dir() string {
 	switch {
 	case s.sh != nil:
 		return s.sh.Dir()
@@ -182,16 +187,19 @@ func (s *Session) Dir() string {
 	return s.opts.Dir
 }
 
-// Info returns what is known of the session now. It does not wait for a command.
-func (s *Session) Info() Info {
+// Info returns what is known of the session now. It does not wait for a command, and does not
+// fail.
+func (s *Session) Info(context.Context) (Info, error) { return s.info(), nil }
+
+func (s *Session) info() Info {
 	jobs, terminals, _ := s.active() // What cannot be told is not shown.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := Info{
-		Name: s.name, State: Unused, Created: s.created, LastUsed: s.lastUsed, Commands: s.commands, Jobs: jobs, Terminals: terminals,
+		Name: s.name, State: Unused, Dir: s.dir(), Created: s.created, LastUsed: s.lastUsed, Commands: s.commands, Jobs: jobs, Terminals: terminals,
 	}
 	if s.sh != nil {
-		info.State, info.Dir = Idle, s.sh.Dir()
+		info.State = Idle
 	}
 	if s.uses > 0 {
 		info.State = Busy

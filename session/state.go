@@ -21,7 +21,7 @@ type checkpoint struct {
 // separate. Jobs, terminals, background processes and checkpoints are not forked. It waits
 // for the command that runs; ctx bounds that. Errors are ErrExists, ErrName, ErrTooMany,
 // ErrClosed.
-func (s *Session) Fork(ctx context.Context, name string) (*Session, error) {
+func (s *Session) Fork(ctx context.Context, name string) (Handle, error) {
 	sh, done, err := s.use(ctx)
 	if err != nil {
 		return nil, err

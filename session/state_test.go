@@ -22,8 +22,8 @@ func TestAForkHasWhatItsParentHadAndIsSeparate(t *testing.T) {
 	run(t, parent, "cd /tmp; x=1; a=(1 '2 3'); f() { echo f $x; }; export E=e; set -o noglob; shopt -s nullglob; alias l='echo l'; umask 027")
 	fork, err := parent.Fork(testenv.Context(t), "fork")
 	require.NoError(t, err)
-	assert.Equal(t, session.Unused, fork.Info().State)
-	assert.Equal(t, "/tmp", fork.Dir())
+	assert.Equal(t, session.Unused, info(t, fork).State)
+	assert.Equal(t, "/tmp", info(t, fork).Dir)
 	run(t, parent, "x=parent; cd /")
 	assert.Equal(t, "/tmp 1 2 3 f 1 e 0027", says(t, fork, `echo $PWD $x "${a[1]}" $(f) $(bash -c 'echo $E') $(umask)`))
 	assert.Equal(t, "on on", says(t, fork, "[[ -o noglob ]] && printf on; shopt -q nullglob && echo ' on'"))
@@ -64,5 +64,5 @@ func TestTheOldestCheckpointGoes(t *testing.T) {
 		run(t, s, "x="+name)
 		require.NoError(t, s.Checkpoint(testenv.Context(t), name))
 	}
-	assert.Equal(t, []string{"a", "c"}, s.Info().Checkpoints)
+	assert.Equal(t, []string{"a", "c"}, info(t, s).Checkpoints)
 }
