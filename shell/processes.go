@@ -87,8 +87,7 @@ func (p *processes) leftover() []command.Process {
 			continue
 		}
 		if st.SID == p.id.PID || st.Carries(p.entry) || p.first.PID != 0 && proc.Below(st, p.first) {
-			awaitExec(st)
-			left := command.Process{PID: st.PID, Start: st.Start, Command: proc.Command(st.PID)}
+			left := command.Process{PID: st.PID, Start: st.Start, Command: proc.CommandSoon(st)}
 			found = append(found, left)
 			p.earlier[st.ID()] = left
 		}
@@ -96,18 +95,6 @@ func (p *processes) leftover() []command.Process {
 	const few = 32
 	p.forgetEnded(few)
 	return found
-}
-
-// awaitExec waits a moment for a fork of bash to become the program that it is to be: until then it
-// has the name of bash. A subshell stays a fork.
-func awaitExec(st proc.Stat) {
-	const moment, pause = 3 * time.Millisecond, 200 * time.Microsecond
-	for began := time.Now(); !st.Execed && time.Since(began) < moment; time.Sleep(pause) {
-		now, err := proc.Read(st.PID)
-		if err != nil || now.ID() != st.ID() || now.Execed {
-			return
-		}
-	}
 }
 
 // forgetEnded takes those that have ended from the list of earlier jobs, if it has more than

@@ -287,6 +287,28 @@ func Command(pid int) string {
 	return text
 }
 
+// CommandSoon is [Command] of a process that was forked just now, once it is the program that it is
+// to be: until then it has the arguments of its parent, and within its execve none. It waits for
+// a processor to be free for it. One that stays a fork soon sleeps, or runs for longer than it
+// takes to become a program.
+func CommandSoon(st Stat) string {
+	const pause, longest, long, looks = 200 * time.Microsecond, 500 * time.Millisecond, 5 * time.Millisecond, 3
+	asleep := 0
+	for began := time.Now(); time.Since(began) < longest; time.Sleep(pause) {
+		now, err := Read(st.PID)
+		if err != nil || now.ID() != st.ID() || now.Execed && now.image.at[0] != 0 {
+			break
+		}
+		if asleep++; now.State == 'R' || now.State == 'D' {
+			asleep = 0
+		}
+		if asleep == looks || Ran(st.ID()) > long {
+			break
+		}
+	}
+	return Command(st.PID)
+}
+
 // Program returns the file of the program that the process runs. It is empty where
 // it is gone, or somebody else's.
 func Program(pid int) string {

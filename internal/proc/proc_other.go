@@ -18,6 +18,7 @@ func HasEnv(int, string) bool                { return false }
 func Env(int, string) (string, bool)         { return "", false }
 func envValues(int, string) ([]string, bool) { return nil, false }
 func Command(int) string                     { return "" }
+func CommandSoon(Stat) string                { return "" }
 func Program(int) string                     { return "" }
 func ReadSignals(int) Signals                { return Signals{} }
 func Children(int) []Stat                    { return nil }
