@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -52,12 +53,8 @@ func Dial(ctx context.Context, dir, owner string) (*Client, error) {
 	c := &Client{owner: owner}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.http = &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
-			err = short(dir, owner+socketExt, func(path string) error {
-				conn, err = new(net.Dialer).DialContext(ctx, "unix", path)
-				return err
-			})
-			return conn, err
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return socket.Dial(ctx, dir, owner+socketExt)
 		},
 		DisableCompression: true,
 		DisableKeepAlives:  true, // Nothing is left open, and no call meets a connection that just ends.

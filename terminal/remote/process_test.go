@@ -124,6 +124,6 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.Contains(t, string(out), "403 Forbidden")
-	assert.Contains(t, string(out), "these terminals are those of user 0, and not of user 12345")
+	assert.Contains(t, string(out), "this is for user 0, and not for user 12345")
 	assert.NotContains(t, string(out), s.r.Owner())
 }

@@ -8,15 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/limpet-sh/limpet/internal/socket"
 )
 
 // The names beside the records, as package terminal has them.
 const (
 	socketExt = ".sock"
-	makingExt = ".new" // behind that of a socket, until it is as it should be
 	lockExt   = ".lock"
-
-	socketMode = 0o600
 )
 
 func socketPath(dir, owner string) string { return filepath.Join(dir, owner+socketExt) }
@@ -53,18 +52,8 @@ func retry(do func() error) error {
 func sweep(dir string) {
 	entries, _ := os.ReadDir(dir) // Where there is none nothing is to be done.
 	for _, entry := range entries {
-		if owner, ok := strings.CutSuffix(strings.TrimSuffix(entry.Name(), makingExt), socketExt); ok && entry.Type()&fs.ModeSocket != 0 && !alive(dir, owner) {
+		if owner, ok := strings.CutSuffix(strings.TrimSuffix(entry.Name(), socket.NewExt), socketExt); ok && entry.Type()&fs.ModeSocket != 0 && !alive(dir, owner) {
 			_ = os.Remove(filepath.Join(dir, entry.Name())) // Best effort: the next one tries again.
 		}
 	}
-}
-
-// short calls a function with a name of the socket that fits into an address: at most
-// longestPath bytes (unix(7)).
-func short(dir, name string, do func(path string) error) error {
-	path := filepath.Join(dir, name)
-	if len(path) <= longestPath {
-		return do(path)
-	}
-	return shortened(dir, name, do)
 }
