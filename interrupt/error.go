@@ -32,7 +32,9 @@ type Error struct {
 	// NothingRan says that the command was stopped before bash had it.
 	NothingRan bool
 
-	kind error // context.Canceled, context.DeadlineExceeded, or nil
+	// Context is the error of the context that ended, if that is why: context.Canceled or
+	// context.DeadlineExceeded. Else it is nil.
+	Context error
 }
 
 // NewError returns the error for a command that was stopped because of cause.
@@ -45,7 +47,7 @@ func NewError(ctx context.Context, cause error, outcome Outcome) *Error {
 			return e
 		}
 	}
-	e.kind = ctx.Err()
+	e.Context = ctx.Err()
 	return e
 }
 
@@ -64,7 +66,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 
 // Is makes a context that was cancelled with a cause of its own still a
 // cancelled context.
-func (e *Error) Is(target error) bool { return e.kind != nil && errors.Is(e.kind, target) }
+func (e *Error) Is(target error) bool { return e.Context != nil && errors.Is(e.Context, target) }
 
 // ExitCode is the exit code of a command that was stopped: 124 where time ran
 // out, as timeout(1) has it, else 130. It is -1 if nothing ran.

@@ -1,0 +1,361 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/interrupt"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// pauses are those before the tries to get at a stream that broke, one after the other.
+var pauses = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond}
+
+const (
+	stopPatience     = 5 * time.Second // for the other program to take note of a stop
+	deadlinePatience = time.Second     // and to keep a deadline by itself
+	writerPatience   = time.Second     // for a Writer of a command that was stopped
+)
+
+// Do runs a request in the session, and waits for it, as a session of this program does. If ctx
+// ends the command is stopped. A connection that breaks costs nothing while the other program
+// lives: the command is asked for by an id, runs once, and its output goes on where it was.
+func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, error) {
+	nothing := command.Result{ExitCode: command.CodeUnknown}
+	if err := req.Validate(); err != nil {
+		return nothing, err
+	}
+	if s.closed.Load() {
+		return nothing, s.fail("use", session.ErrClosed)
+	}
+	if ctx.Err() != nil {
+		return nothing, fmt.Errorf("nothing ran: %w", context.Cause(ctx))
+	}
+	d := &doing{s: s, id: rand.Text(), req: req, end: make(chan came, 2), accepted: make(chan struct{}), fed: make(chan error, 1)}
+	res, err := d.run(ctx)
+	return res, d.ofCaller(ctx, err)
+}
+
+// doing is a request that is under way.
+type doing struct {
+	s   *Session
+	id  string
+	req command.Request
+
+	end      chan came     // what came of it: from the stream, and from one beside it that has no output
+	accepted chan struct{} // closed when the other program has it
+	fed      chan error    // that of stdin, once it has ended
+
+	at      [2]int64 // what is to come next of each stream
+	failed  [2]error // of the Writers
+	began   atomic.Int64
+	stopped bool
+}
+
+// came is what came of a command, or that there is no telling.
+type came struct {
+	res command.Result
+	err error
+}
+
+func (d *doing) run(ctx context.Context) (command.Result, error) {
+	// The command ends by the other program's doing, also when ctx ends.
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	wrote := make(chan struct{})
+	go func() {
+		defer close(wrote)
+		res, err := d.follow(life, ctx)
+		d.end <- came{res, err}
+	}()
+	if d.req.Stdin != nil {
+		go d.feed(life)
+	}
+	var end came
+	over, overdue := ctx.Done(), (<-chan time.Time)(nil)
+	look := time.NewTicker(writerPatience)
+	defer look.Stop()
+	beside := false
+	for waits := true; waits; {
+		select {
+		case end = <-d.end:
+			waits = false
+		case <-over:
+			over, d.stopped = nil, true
+			overdue = time.After(0)
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) { // That the other side knows as well.
+				overdue = time.After(deadlinePatience)
+			}
+		case <-overdue:
+			go d.stop(life, cancel, context.Cause(ctx))
+		case <-look.C:
+			if !beside && d.blocked() {
+				beside = true
+				go func() { // The stream is not read on until a Write returns.
+					if res, err := d.once(life, -1, -1, func(frame) {}); err == nil {
+						d.end <- res
+					}
+				}()
+			}
+		}
+	}
+	select {
+	case <-wrote:
+	default:
+		d.letWrite(wrote, end)
+	}
+	return d.settled(wrote, end)
+}
+
+// letWrite waits for a Writer that still writes: for as long as it takes, but for a command that
+// was stopped.
+func (d *doing) letWrite(wrote <-chan struct{}, end came) {
+	if end.err == nil {
+		<-wrote
+		return
+	}
+	select {
+	case <-wrote:
+	case <-time.After(writerPatience):
+	}
+}
+
+// settled adds what went wrong on this side, where nothing worse did.
+func (d *doing) settled(wrote <-chan struct{}, end came) (command.Result, error) {
+	if end.err != nil {
+		return end.res, end.err
+	}
+	<-wrote
+	for _, err := range d.failed {
+		if err != nil {
+			return end.res, err
+		}
+	}
+	select {
+	case err := <-d.fed:
+		if err != nil {
+			return end.res, fmt.Errorf("oneshot: reading the command's stdin: %w", err)
+		}
+	default:
+	}
+	return end.res, nil
+}
+
+// blocked reports whether a Write has not returned for long.
+func (d *doing) blocked() bool {
+	began := d.began.Load()
+	return began != 0 && time.Since(time.Unix(0, began)) >= writerPatience
+}
+
+// follow asks for the command, and reads its output until its end, over as many connections as it
+// takes. The error is that of the command, or that of the last try.
+func (d *doing) follow(life, ctx context.Context) (command.Result, error) {
+	nothing := command.Result{ExitCode: command.CodeUnknown}
+	var err error
+	for try := 0; try < len(pauses); try++ {
+		select {
+		case <-time.After(pauses[try]):
+		case <-life.Done():
+			return nothing, context.Cause(life)
+		}
+		before := d.at
+		var end came
+		if end, err = d.once(life, d.want(0), d.want(1), d.write, d.ask(ctx)...); err == nil {
+			return end.res, end.err
+		}
+		if !isOneOf(err, ErrGone, ErrUnreachable) {
+			break
+		}
+		if d.at != before {
+			try = -1 // It goes on.
+		}
+	}
+	return nothing, d.s.worded(life, "run in", err)
+}
+
+// ask is the request, for a try that is to make sure that the other program has it.
+func (d *doing) ask(ctx context.Context) []any {
+	select {
+	case <-d.accepted:
+		return nil
+	default:
+	}
+	r := requestOf(d.id, d.req)
+	r.Quiet = d.req.Stdout == nil && d.req.Stderr == nil
+	if deadline, ok := ctx.Deadline(); ok {
+		r.Deadline = max(int64(time.Until(deadline)), 1)
+	}
+	return []any{r}
+}
+
+// want is the offset from which on a stream is wanted; -1 means that it is not.
+func (d *doing) want(i int) int64 {
+	if w := []io.Writer{d.req.Stdout, d.req.Stderr}[i]; w == nil || d.failed[i] != nil {
+		return -1
+	}
+	return d.at[i]
+}
+
+// once reads the stream of the command over one connection. The error is that of the connection:
+// what came of the command has its own.
+func (d *doing) once(life context.Context, out, errs int64, each func(frame), ask ...any) (came, error) {
+	method, path, content := http.MethodGet, fmt.Sprintf("/%s/output?out=%d&err=%d", d.id, out, errs), any(nil)
+	if len(ask) > 0 {
+		method, path, content = http.MethodPost, fmt.Sprintf("?out=%d&err=%d", out, errs), ask[0]
+	}
+	resp, err := d.s.c.open(life, method, below(d.s.name)+"/commands"+path, content)
+	if err != nil {
+		return came{}, err
+	}
+	defer resp.close()
+	if len(ask) > 0 {
+		close(d.accepted)
+	}
+	r := bufio.NewReader(resp.Body)
+	for {
+		f, err := readFrame(r)
+		if err != nil {
+			return came{}, resp.broken(err)
+		}
+		if f.stream != streamLast {
+			each(f)
+			continue
+		}
+		_, _ = r.Peek(1) // At its end the connection can be used again.
+		var said last
+		if err := json.Unmarshal(f.data, &said); err != nil {
+			return came{}, fmt.Errorf("%w: what it says of the command makes no sense: %w", ErrUnreachable, err)
+		}
+		return came{said.Result.value(), said.Error.unpack()}, nil
+	}
+}
+
+// write gives a piece of output to its Writer.
+func (d *doing) write(f frame) {
+	i := f.stream - 1
+	d.at[i] = f.offset + int64(len(f.data))
+	w := []io.Writer{d.req.Stdout, d.req.Stderr}[i]
+	if w == nil || d.failed[i] != nil {
+		return
+	}
+	d.began.Store(time.Now().UnixNano())
+	defer d.began.Store(0)
+	var err error
+	if f.missed > 0 {
+		_, err = fmt.Fprintf(w, "\n[limpet: %d bytes omitted: the reader is too slow]\n", f.missed)
+	}
+	if err == nil && len(f.data) > 0 {
+		_, err = w.Write(f.data)
+	}
+	d.failed[i] = err
+}
+
+// feed sends what the command reads, a piece after the other.
+func (d *doing) feed(life context.Context) {
+	select {
+	case <-d.accepted:
+	case <-life.Done():
+		return
+	}
+	b := make([]byte, mostStdin)
+	var offset int64
+	for {
+		n, err := d.req.Stdin.Read(b)
+		if n == 0 && err == nil {
+			continue
+		}
+		said, failed := d.put(life, offset, b[:n], err != nil)
+		if failed != nil || said.Ended {
+			return
+		}
+		offset += int64(n)
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			d.fed <- err
+			return
+		}
+	}
+}
+
+// put sends a piece, over as many connections as it takes.
+func (d *doing) put(life context.Context, offset int64, b []byte, eof bool) (said took, err error) {
+	path := fmt.Sprintf("%s/commands/%s/stdin?offset=%d", below(d.s.name), d.id, offset)
+	if eof {
+		path += "&eof=1"
+	}
+	for _, pause := range pauses {
+		select {
+		case <-time.After(pause):
+		case <-life.Done():
+			return took{}, context.Cause(life)
+		}
+		if err = d.s.c.call(life, http.MethodPost, path, b, &said); !isOneOf(err, ErrGone, ErrUnreachable) {
+			break
+		}
+	}
+	return said, err
+}
+
+// stop has the command stopped, for a cause, and gives it up if the other program does not listen,
+// or has not stopped it long after it should have.
+func (d *doing) stop(life context.Context, giveUp func(), cause error) {
+	ctx, cancel := context.WithTimeout(life, stopPatience)
+	defer cancel()
+	select {
+	case <-d.accepted:
+	case <-ctx.Done():
+		giveUp()
+		return
+	}
+	err := d.s.c.call(ctx, http.MethodPost, below(d.s.name)+"/commands/"+d.id+"/stop", what{Why: pack(cause)}, &Command{})
+	if err != nil {
+		giveUp()
+		return
+	}
+	select {
+	case <-time.After(d.req.Ladder.Grace() + stopPatience + time.Minute):
+		giveUp()
+	case <-life.Done():
+	}
+}
+
+// ofCaller gives an error of a command that was stopped since the caller's context ended the
+// context's own errors, which do not travel.
+func (d *doing) ofCaller(ctx context.Context, err error) error {
+	stop, ok := errors.AsType[*interrupt.Error](err)
+	if ok && errors.Is(stop.Context, context.DeadlineExceeded) {
+		if _, has := ctx.Deadline(); has && !d.stopped {
+			<-ctx.Done() // It is about to.
+			d.stopped = true
+		}
+	}
+	switch cause := context.Cause(ctx); {
+	case err == nil || !d.stopped || errors.Is(err, cause):
+		return err
+	case ok && stop.Context != nil:
+		stop.Cause, stop.Context = cause, ctx.Err()
+		return err
+	default:
+		return &elsewhere{text: err.Error(), wraps: []error{err, cause}}
+	}
+}
+
+func isOneOf(err error, targets ...error) bool {
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,44 @@
+// Package wire is how a session is used that another program has: a [Handler] serves sessions by
+// HTTP, and a [Client] reaches them. Who has a [Session] of a Client need not know where it is: it
+// has the methods of a session of this program, with the same errors for errors.Is and errors.As,
+// and the same texts.
+//
+// # Protocol
+//
+// All is below /v1, and of /v1/sessions/NAME where the path begins with a dot. Bodies and answers
+// are JSON; times are in nanoseconds.
+//
+//	GET  /v1                        Hello: the versions of the protocol that are spoken, and who speaks
+//	GET  /v1/sessions               a list of session.Info
+//	GET  .                          session.Info
+//	POST ./interrupt                stops the command that runs; {"ran": true}
+//	POST ./background               makes a job of it
+//	POST ./fork                     {"name"}; session.Info of the fork
+//	POST ./checkpoint ./rollback    {"name"}
+//	POST ./reset ./close
+//	POST ./commands                 a command, with an id that its caller has drawn at random: {"id", "script", "dir",
+//	                                "env", "unset", "stdin", "timeout_ns", ...}. Asked again with the same id it is found,
+//	                                and not run once more. Answered at once; with ?out=0 or ?err=0 by the stream below
+//	GET  ./commands                 those that run, and the last ones
+//	GET  ./commands/ID              how far it is, and, when it has ended, what came of it
+//	GET  ./commands/ID/output?out=N&err=N    a stream: what is printed from those offsets on. A stream that is not named is left out
+//	POST ./commands/ID/stdin?offset=N        a piece of at most 256 KiB, when the one before it was read; &eof=1 with
+//	                                the last. {"next": N}, the offset of the next one; "ended" if nobody reads any more
+//	POST ./commands/ID/stop         stops it, as the end of its caller's context does
+//
+// A stream is frames, and ends with the command:
+//
+//	1 OFFSET MISSED LENGTH\n    and so many bytes of stdout, the first of them at OFFSET; MISSED bytes before it are not kept
+//	2 OFFSET MISSED LENGTH\n    of stderr
+//	0 LENGTH\n                  and {"result": ..., "error": ...}, the last
+//
+// One that breaks off is asked for again from where it was. Reading takes nothing away. A command
+// waits for nobody who reads: who is too slow misses something, and is told.
+//
+// A failure has a status of 400 or more and is {"error": "...", "is": ["closed"], "tree": {...}}: its
+// text, what it is for errors.Is, and the error as a tree, from which a client makes it again.
+//
+// Fields are only added, and unknown ones are ignored. A header has at most 32 KiB, a body 8 MiB. A
+// command runs on when its caller's connection breaks. Commands that have ended are kept: the last
+// 64, and for an hour as many as there is room for.
+package wire

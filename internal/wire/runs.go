@@ -1,0 +1,219 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/session"
+)
+
+var (
+	// ErrUnknown means that there is no command of that id: it was never asked for, or is
+	// forgotten.
+	ErrUnknown = errors.New("there is no command of that id, or none any more")
+
+	// ErrOtherCommand means that the id is that of another command. Nothing ran.
+	ErrOtherCommand = errors.New("the id is that of another command")
+
+	// ErrTooLarge means that a request is too large.
+	ErrTooLarge = errors.New("it is too large")
+)
+
+// Of commands that have ended the last leastRuns are kept, and more for as long as an hour, as
+// far as they are no more than mostRuns and have printed no more than mostPrinted.
+const (
+	leastRuns   = 64
+	mostRuns    = 4096
+	mostPrinted = 16 << 20
+	keptFor     = time.Hour
+
+	// mostAtOnce bounds those that run, or wait for their turn.
+	mostAtOnce = 1024
+)
+
+// run is a command that somebody has asked for.
+type run struct {
+	session string
+	request request
+	asked   time.Time
+	streams *streams
+	stdin   *inlet // nil without
+	stop    context.CancelCauseFunc
+	over    chan struct{} // closed when it has ended
+
+	// What came of it, once it is over.
+	ended time.Time
+	res   command.Result
+	err   error
+}
+
+// printed is how much of its output is kept in memory.
+func (r *run) printed() int64 {
+	return int64(len(r.res.Stdout.Head) + len(r.res.Stdout.Tail) + len(r.res.Stderr.Head) + len(r.res.Stderr.Tail))
+}
+
+func (r *run) isOver() bool {
+	select {
+	case <-r.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// told is what is known of it.
+func (r *run) told() Command {
+	c := Command{ID: r.request.ID, Script: r.request.Script, State: Running, Asked: r.asked}
+	if r.isOver() {
+		c.State, c.Ended = Ended, r.ended
+	}
+	return c
+}
+
+// last is what came of it. It must be over.
+func (r *run) last() *last { return &last{resultOf(r.res), pack(r.err)} }
+
+// book has the commands of a program's sessions. They end by themselves: who asked for them may be
+// gone.
+type book struct {
+	life context.Context
+	end  context.CancelCauseFunc
+	all  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	runs   map[string]*run
+	order  []*run // as they were asked for
+	alive  int    // of them that run
+	tidy   int    // how many there may be before some are forgotten
+	now    func() time.Time
+}
+
+func newBook() *book {
+	b := &book{runs: make(map[string]*run), now: time.Now}
+	b.life, b.end = context.WithCancelCause(context.Background())
+	return b
+}
+
+// begin returns the command of a request's id, which it starts in a session unless it was asked
+// for before. Who reads it from the beginning has a reader of it.
+func (b *book) begin(s session.Handle, req request) (r *run, found bool, err error) {
+	if err := checkID(req.ID); err != nil {
+		return nil, false, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[req.ID]; r != nil {
+		if r.session != s.Name() || !r.request.same(req) {
+			return nil, false, ErrOtherCommand
+		}
+		return r, true, nil
+	}
+	if b.closed {
+		return nil, false, session.ErrClosed
+	}
+	if b.alive >= mostAtOnce {
+		return nil, false, fmt.Errorf("%d commands run, or wait for their turn: there can be no more", b.alive)
+	}
+	if len(b.order) >= b.tidy {
+		b.forget()
+		b.tidy = len(b.order) + leastRuns
+	}
+	r = &run{session: s.Name(), request: req, asked: b.now(), streams: newStreams(), over: make(chan struct{})}
+	value := req.value()
+	if !req.Quiet {
+		value.Stdout, value.Stderr = writer{r.streams, 0}, writer{r.streams, 1}
+	}
+	if req.Stdin {
+		r.stdin = newInlet()
+		value.Stdin = r.stdin
+	}
+	ctx, stop := context.WithCancelCause(b.life)
+	r.stop = stop
+	limited, cancel := ctx, func() {}
+	if req.Deadline > 0 {
+		limited, cancel = context.WithTimeout(ctx, time.Duration(req.Deadline))
+	}
+	b.runs[req.ID] = r
+	b.order = append(b.order, r)
+	b.alive++
+	b.all.Go(func() {
+		defer stop(nil)
+		defer cancel()
+		res, err := s.Do(limited, value)
+		if r.stdin != nil {
+			r.stdin.end()
+		}
+		b.mu.Lock()
+		r.res, r.err, r.ended = res, err, b.now()
+		b.alive--
+		b.mu.Unlock()
+		close(r.over)
+		r.streams.end(res)
+	})
+	return r, false, nil
+}
+
+// forget takes out what was kept long enough. The caller holds mu.
+func (b *book) forget() {
+	over, printed := 0, int64(0)
+	var kept []*run
+	for i := len(b.order) - 1; i >= 0; i-- { // From the last one.
+		r := b.order[i]
+		if r.isOver() {
+			over++
+			printed += r.printed()
+			if over > leastRuns && (over > mostRuns || printed > mostPrinted || b.now().Sub(r.ended) > keptFor) {
+				delete(b.runs, r.request.ID)
+				continue
+			}
+		}
+		kept = append(kept, r)
+	}
+	slices.Reverse(kept)
+	b.order = kept
+}
+
+// get returns the command with an id, in a session.
+func (b *book) get(name, id string) (*run, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	if r == nil || r.session != name {
+		return nil, ErrUnknown
+	}
+	return r, nil
+}
+
+// list has the commands of a session, as they were asked for.
+func (b *book) list(name string) []Command {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forget()
+	list := []Command{} // Not null.
+	for _, r := range b.order {
+		if r.session == name {
+			list = append(list, r.told())
+		}
+	}
+	return list
+}
+
+// close stops what runs, and waits for it.
+func (b *book) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.end(session.ErrClosed)
+	b.all.Wait()
+}
+
+var (
+	errNoStdin = errors.New("the command was asked for without stdin")
+	errStopped = errors.New("somebody has stopped it")
+)
