@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -117,11 +116,6 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	assert.Contains(t, said, "without stdin")
 }
 
-// endlessly is a body that does not end.
-type endlessly struct{}
-
-func (endlessly) Read(p []byte) (int, error) { return copy(p, "                "), nil }
-
 func TestABodyThatNeverEndsIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "socket")
@@ -208,8 +202,6 @@ type breaking struct {
 	net.Conn
 	left int
 }
-
-var errBroken = errors.New("the cable was cut")
 
 func (b *breaking) Read(p []byte) (int, error) {
 	if b.left <= 0 {
