@@ -2,12 +2,16 @@ package limpet_test
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 // The README's program is the Example that is compiled and run.
@@ -46,13 +50,38 @@ func TestTheTablesAreThoseOfTheBenchmark(t *testing.T) {
 	}
 }
 
+// The page's session is run, and prints what it shows.
+func TestTheExampleOfSessionsIsTrue(t *testing.T) {
+	testenv.Slow(t)
+	page, err := os.ReadFile("docs/sessions.md")
+	require.NoError(t, err)
+	shown := regexp.MustCompile("(?s)```sh\n(\\$ .*?)```").FindSubmatch(page)
+	require.NotNil(t, shown)
+	bin := t.TempDir()
+	out, err := exec.Command("go", "build", "-o", bin, "./cmd/limpet").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	var printed strings.Builder
+	for _, line := range strings.Split(string(shown[1]), "\n") {
+		script, ok := strings.CutPrefix(line, "$ ")
+		if !ok {
+			continue
+		}
+		cmd := exec.Command("bash", "-c", script+" 2>&1")
+		cmd.Dir = "/tmp"
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_STATE_HOME="+bin+"/state")
+		out, _ := cmd.CombinedOutput() // What it prints is what counts.
+		printed.WriteString(line + "\n" + string(out))
+	}
+	assert.Equal(t, string(shown[1]), printed.String())
+}
+
 // What the documents link to is there.
 func TestDocsThatAreLinkedExist(t *testing.T) {
-	for _, page := range []string{"README.md", "CONTRIBUTING.md", "docs/protocol.md"} {
+	for _, page := range []string{"README.md", "CONTRIBUTING.md", "docs/protocol.md", "docs/sessions.md"} {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllSubmatch(text, -1) {
-			_, err := os.Stat(string(link[1]))
+			_, err := os.Stat(filepath.Join(filepath.Dir(page), string(link[1])))
 			assert.NoError(t, err, "linked in %s", page)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // resolve gives p as it can be started now: absolute, and with what is there of
@@ -28,6 +30,7 @@ func (p Policy) resolve() (Policy, error) {
 			p.masks = append(p.masks, entry{path, info.IsDir()})
 		}
 	}
+	p.masks = append(p.masks, p.kept()...)
 	// What is in a directory comes after it.
 	slices.SortFunc(p.masks, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	p.masks = slices.Compact(p.masks)
@@ -35,6 +38,24 @@ func (p Policy) resolve() (Policy, error) {
 		return Policy{}, err
 	}
 	return p, nil
+}
+
+// kept hides the sessions that the user keeps by name, where they would be seen: who reaches the
+// socket of one can do what it can, and it is in no sandbox. The directory is made if it must be: one
+// that comes later could not be hidden.
+func (p Policy) kept() []entry {
+	dir, err := statedir.Default(statedir.Kept)
+	if err != nil {
+		return nil // There are none.
+	}
+	if reach, _ := viewOf(p).reach(realPath(dir)); reach == hidden {
+		return nil
+	}
+	_ = os.MkdirAll(dir, statedir.DirMode) // Where it cannot be made nobody makes it.
+	if dir = realPath(dir); !there(dir) {
+		return nil
+	}
+	return []entry{{dir, true}}
 }
 
 // there says whether something is at the path. A symlink is something.

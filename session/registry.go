@@ -74,6 +74,9 @@ func New(opts *Options) (*Registry, error) {
 	return r, nil
 }
 
+// ValidName reports whether a session, or a checkpoint, can have such a name.
+func ValidName(name string) bool { return names.MatchString(name) }
+
 // names are those that can stand in a URI, on a command line and in a file's name.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 

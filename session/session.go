@@ -89,6 +89,9 @@ func (s *Session) sandboxed(policy sandbox.Policy) (*sandbox.Transport, error) {
 	return where, nil
 }
 
+// Done returns a channel that is closed when the session has ended: by Close, or as it was idle.
+func (s *Session) Done() <-chan struct{} { return s.over }
+
 // Name is that of the session.
 func (s *Session) Name() string { return s.name }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,24 +10,17 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/shell"
 )
 
 // usageError says that the command line makes no sense. Nothing ran.
-type usageError struct {
-	command string // whose help to read
-	err     error
-}
-
-func (e *usageError) Error() string {
-	return fmt.Sprintf("%v; see %s --help", e.err, e.command)
-}
-func (e *usageError) Unwrap() error { return e.err }
+type usageError = noun.UsageError
 
 func usagef(cmd *cobra.Command, format string, args ...any) error {
-	return &usageError{command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
+	return noun.Usagef(cmd, format, args...)
 }
 
 // signalError says that a signal told limpet to stop. It is the cause of the

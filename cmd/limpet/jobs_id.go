@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/jobs"
 )
 
@@ -17,18 +18,7 @@ const (
 	someJobs = "wants the ids of jobs"
 )
 
-// wants returns a check of the number of arguments, of which at most all are needed.
-func wants(least, most int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return usagef(cmd, "%s", what)
-		case len(args) > most:
-			return usagef(cmd, "%s, got %q too", what, args[most])
-		}
-		return nil
-	}
-}
+var wants = noun.Wants
 
 // idOf returns the id of the job that is meant, which may be said by a part of it.
 func idOf(cmd *cobra.Command, r *jobs.Registry, said string) (string, error) {
@@ -53,7 +43,7 @@ func idOf(cmd *cobra.Command, r *jobs.Registry, said string) (string, error) {
 	case len(ids) == 1:
 		return ids[0], nil
 	case len(ids) > 1:
-		return "", usagef(cmd, "%q means %d jobs: %s; write more of the one that is meant", said, len(ids), some(ids))
+		return "", usagef(cmd, "%q means %d jobs: %s; write more of the one that is meant", said, len(ids), noun.Some(ids))
 	}
 	return "", fmt.Errorf("%q: %w in %s: it never was, or was forgotten; limpet jobs list has those that there are", said, jobs.ErrNotFound, r.Dir())
 }
@@ -79,13 +69,4 @@ func abbreviates(said, id string) bool {
 	_, name, _ := strings.Cut(id, "-")
 	random := id[strings.LastIndex(id, "-")+1:]
 	return strings.HasPrefix(id, said) || strings.HasPrefix(name, said) || strings.HasPrefix(random, said) || strings.HasSuffix(id, said)
-}
-
-// some lists ids, but no more than a line or two.
-func some(ids []string) string {
-	const most = 8
-	if len(ids) > most {
-		return strings.Join(ids[:most], ", ") + fmt.Sprintf(" and %d more", len(ids)-most)
-	}
-	return strings.Join(ids, ", ")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/jobs"
 )
 
@@ -57,7 +58,7 @@ func orphans(job jobs.Job) string {
 	for i, p := range job.Orphans {
 		list[i] = fmt.Sprintf("%d (%s)", p.PID, printable(p.Command))
 	}
-	return fmt.Sprintf("; its supervisor was killed, and %s: %s; limpet jobs stop %s ends that", count, some(list), job.ID)
+	return fmt.Sprintf("; its supervisor was killed, and %s: %s; limpet jobs stop %s ends that", count, noun.Some(list), job.ID)
 }
 
 // ending says how a finished job ended.

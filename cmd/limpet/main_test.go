@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/sandbox"
 )
@@ -57,6 +58,7 @@ func TestScript(t *testing.T) {
 			env.Defer(func() {                        // What a script that failed has left on terminals.
 				state := filepath.Join(env.WorkDir, "state", "limpet", "terminals")
 				_ = exec.Command("limpet", "term", "stop", "--all", "--state", state).Run() // Mostly there are none.
+				endKept(filepath.Join(env.WorkDir, "state", "limpet", "keep"))
 			})
 			return nil
 		},
@@ -66,6 +68,18 @@ func TestScript(t *testing.T) {
 			"json":   scriptJSON,
 		},
 	})
+}
+
+// endKept ends the sessions that a script which failed has left.
+func endKept(dir string) {
+	r, err := keeper.Open(dir)
+	if err != nil {
+		return
+	}
+	list, _ := r.List(context.Background(), false) // Mostly there are none.
+	for _, one := range list {
+		_ = r.Kill(context.Background(), one.Record.Name) // As above.
+	}
 }
 
 // scriptCode is "code N program args...": the program ends with exit code N.

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/command"
@@ -19,6 +21,7 @@ import (
 
 type runFlags struct {
 	scripts     scriptFlags
+	kept        keptFlags
 	shell       shellFlags
 	json        bool
 	collapse    bool
@@ -65,6 +68,10 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
   limpet run --env GREETING=hello <script.sh
   sort names | limpet run 'uniq -c'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			kept, err := flags.kept.asked(cmd)
+			if err != nil {
+				return err
+			}
 			opts, err := flags.shell.options(cmd) // First: a flag may have taken a script for its value.
 			if err != nil {
 				return err
@@ -76,6 +83,9 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 			if flags.collapse && !flags.json {
 				return usagef(cmd, "--collapse means nothing without --json")
 			}
+			if kept {
+				return runKept(cmd, flags, run)
+			}
 			if !flags.scripts.noStdin && !run.stdinTaken && !term.IsTerminal(int(os.Stdin.Fd())) {
 				opts.Stdin = os.Stdin
 			}
@@ -83,6 +93,7 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 		},
 	}
 	flags.scripts.add(cmd)
+	flags.kept.add(cmd)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		hint := ""
 		if words := cmd.Flags().Args(); len(words) > 0 {
@@ -120,12 +131,51 @@ func runScripts(flags runFlags, opts *shell.Options, run toRun) error {
 	return r.all(ctx)
 }
 
+// runKept is runScripts in a session that is kept.
+func runKept(cmd *cobra.Command, flags runFlags, run toRun) error {
+	ctx, stop := untilSignal(context.Background())
+	defer stop()
+	console := newConsole()
+	sh, err := flags.kept.open(ctx, cmd, &flags.shell, console)
+	if err != nil {
+		return errors.Join(gotSignal(ctx), err)
+	}
+	defer sh.Disconnect()
+	if !flags.scripts.noStdin && !run.stdinTaken && waiting(os.Stdin) {
+		console.notef("standard input does not reach a session yet, and is not read; -n says that this is meant")
+	}
+	r := runner{flags: flags, run: run, sh: sh, console: console}
+	return r.all(ctx)
+}
+
+// waiting reports whether there is something to read in a file or a pipe.
+func waiting(f *os.File) bool {
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return false
+	case st.Mode().IsRegular():
+		return st.Size() > 0
+	case st.Mode()&fs.ModeNamedPipe != 0:
+		fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
+		_, err := unix.Poll(fds, 0)
+		return err == nil && fds[0].Revents&unix.POLLIN != 0
+	}
+	return false
+}
+
 // runner runs the scripts and tells what came of them.
 type runner struct {
 	flags   runFlags
 	run     toRun
-	sh      *shell.PersistentShell
+	sh      runsIn
 	console *console
+}
+
+// runsIn is a shell of limpet's own, or a session that is kept.
+type runsIn interface {
+	Do(ctx context.Context, req command.Request) (command.Result, error)
+	Dir() string
 }
 
 // all runs the scripts and returns the last one's exit code as an error.

@@ -192,7 +192,7 @@ func (run *toRun) readStdin(cmd *cobra.Command) (string, error) {
 	}
 	run.stdinTaken = true
 	if term.IsTerminal(int(os.Stdin.Fd())) {
-		return "", &usageError{command: cmd.CommandPath(), err: errNoInput}
+		return "", &usageError{Command: cmd.CommandPath(), Err: errNoInput}
 	}
 	text, err := io.ReadAll(os.Stdin)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -49,6 +50,8 @@ type attachment struct {
 	keys  chan []byte   // that are to be typed; closed behind the last
 	typed chan struct{} // closed when they are
 	again chan struct{} // has a token if the screen is to be painted anew
+
+	painted atomic.Bool // the screen was
 }
 
 // parting is how an attachment ended: the program has ended if both are zero.
@@ -120,7 +123,7 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 		return 0, nil
 	}
 	if info := a.t.ended(); info.State.Ended() { // However the connection went.
-		message = fmt.Sprintf("[%s: %s]\n", id, endOf(info))
+		message = a.unseen() + fmt.Sprintf("[%s: %s]\n", id, endOf(info))
 		return codeOfTerm(info), nil
 	}
 	if end.err == nil {
@@ -128,6 +131,23 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 	}
 	message = fmt.Sprintf("[lost %s]\n", id)
 	return 0, &lostError{end.err}
+}
+
+// unseen is the screen that a program has left which ended, with the one that had its terminal,
+// before it could be painted.
+func (a *attachment) unseen() string {
+	if a.painted.Load() {
+		return ""
+	}
+	past, err := a.t.r.Get(a.t.info.ID)
+	if err != nil {
+		return "" // It is forgotten.
+	}
+	s, err := past.Screen()
+	if err != nil {
+		return ""
+	}
+	return lastScreen(s.Screen, terminalSize(a.out))
 }
 
 // lostError is no reason to do it once more: a part of it was done.
@@ -224,6 +244,7 @@ func (a *attachment) show(ctx context.Context) error {
 		if _, err := a.out.Write(append([]byte("\x1b\\"), cropped(s.Screen, terminalSize(a.out)).ANSI()...)); err != nil {
 			return err
 		}
+		a.painted.Store(true)
 		v, err := a.t.follow(s.Offset)
 		if err != nil {
 			return err

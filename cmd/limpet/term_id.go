@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -43,11 +44,11 @@ func (f *termFlags) termOf(cmd *cobra.Command, r *terminal.Registry, said string
 	case len(meant) == 1:
 		return meant[0], nil
 	case len(meant) > 1:
-		return terminal.Info{}, usagef(cmd, "%q means %d terminals: %s; write more of the one that is meant", said, len(meant), some(ids))
+		return terminal.Info{}, usagef(cmd, "%q means %d terminals: %s; write more of the one that is meant", said, len(meant), noun.Some(ids))
 	}
 	hint := "limpet term list has those that there are"
 	if len(near) > 0 {
-		hint = "is it one of these? " + some(near)
+		hint = "is it one of these? " + noun.Some(near)
 	}
 	return terminal.Info{}, fmt.Errorf("%q: %w in %s: it never was, or was forgotten; %s", said, terminal.ErrNotFound, f.place(r), hint)
 }

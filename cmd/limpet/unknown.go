@@ -84,7 +84,7 @@ func howToRun(word string) string {
 func flagError(cmd *cobra.Command, err error, hint string) error {
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
-		return &usageError{command: cmd.CommandPath(), err: inWords(err)}
+		return &usageError{Command: cmd.CommandPath(), Err: inWords(err)}
 	}
 	name := unknown.GetSpecifiedName()
 	short := unknown.GetSpecifiedShortnames() != ""

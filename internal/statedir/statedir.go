@@ -22,6 +22,9 @@ const (
 	FileMode fs.FileMode = 0o600
 )
 
+// Kept is the name of the state of sessions that are kept. No sandbox sees it.
+const Kept = "keep"
+
 // Default is where a user's state of that name is: $XDG_STATE_HOME/limpet/NAME, or
 // ~/.local/state/limpet/NAME (XDG base directory specification). It fails where neither
 // is set.

@@ -162,9 +162,7 @@ func (d *doing) follow(life, ctx context.Context) (command.Result, error) {
 	nothing := command.Result{ExitCode: command.CodeUnknown}
 	var err error
 	for try := 0; try < len(pauses); try++ {
-		select {
-		case <-time.After(pauses[try]):
-		case <-life.Done():
+		if !pause(life, pauses[try]) {
 			return nothing, context.Cause(life)
 		}
 		before := d.at
@@ -180,6 +178,19 @@ func (d *doing) follow(life, ctx context.Context) (command.Result, error) {
 		}
 	}
 	return nothing, d.s.worded(life, "run in", err)
+}
+
+// pause waits, and reports false if ctx ends before that.
+func pause(ctx context.Context, wait time.Duration) bool {
+	if wait == 0 {
+		return ctx.Err() == nil
+	}
+	select {
+	case <-time.After(wait):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // ask is the request, for a try that is to make sure that the other program has it.
@@ -294,10 +305,8 @@ func (d *doing) put(life context.Context, offset int64, b []byte, eof bool) (sai
 	if eof {
 		path += "&eof=1"
 	}
-	for _, pause := range pauses {
-		select {
-		case <-time.After(pause):
-		case <-life.Done():
+	for _, wait := range pauses {
+		if !pause(life, wait) {
 			return took{}, context.Cause(life)
 		}
 		if err = d.s.c.call(life, http.MethodPost, path, b, &said); !isOneOf(err, ErrGone, ErrUnreachable) {

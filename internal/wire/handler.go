@@ -29,6 +29,11 @@ const bodyPatience = 30 * time.Second
 // Handler answers requests about sessions. Its methods are safe for concurrent use. Close it, before
 // the sessions or after them.
 type Handler struct {
+	// Noted, if not nil, is told when a command is asked for, and when one has ended: which one is
+	// the first now of those that have not, and where the session is; empty if that is not known.
+	// It is called in the way of commands, by several goroutines.
+	Noted func(script, dir string)
+
 	sessions Sessions
 	hello    Hello
 	book     *book
@@ -38,7 +43,12 @@ type Handler struct {
 // NewHandler returns a handler for sessions.
 func NewHandler(sessions Sessions, hello Hello) *Handler {
 	hello.Protocol = [2]int{Version, Version}
-	h := &Handler{sessions: sessions, hello: hello, book: newBook(), mux: http.NewServeMux()}
+	h := &Handler{sessions: sessions, hello: hello, mux: http.NewServeMux()}
+	h.book = newBook(func(script, dir string) {
+		if h.Noted != nil {
+			h.Noted(script, dir)
+		}
+	})
 	h.mux.HandleFunc("GET /v1", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.hello, nil) })
 	h.mux.HandleFunc("GET /v1/sessions", func(w http.ResponseWriter, r *http.Request) {
 		list, err := h.sessions.List(r.Context())

@@ -81,27 +81,28 @@ func (r *run) last() *last { return &last{resultOf(r.res), pack(r.err)} }
 // book has the commands of a program's sessions. They end by themselves: who asked for them may be
 // gone.
 type book struct {
-	life context.Context
-	end  context.CancelCauseFunc
-	all  sync.WaitGroup
+	noted func(script, dir string)
+	life  context.Context
+	end   context.CancelCauseFunc
+	all   sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
 	runs   map[string]*run
 	order  []*run // as they were asked for
-	alive  int    // of them that run
+	alive  []*run // of them those that run, or wait for their turn
 	tidy   int    // how many there may be before some are forgotten
 	now    func() time.Time
 }
 
-func newBook() *book {
-	b := &book{runs: make(map[string]*run), now: time.Now}
+func newBook(noted func(script, dir string)) *book {
+	b := &book{noted: noted, runs: make(map[string]*run), now: time.Now}
 	b.life, b.end = context.WithCancelCause(context.Background())
 	return b
 }
 
 // begin returns the command of a request's id, which it starts in a session unless it was asked
-// for before. Who reads it from the beginning has a reader of it.
+// for before.
 func (b *book) begin(s session.Handle, req request) (r *run, found bool, err error) {
 	if err := checkID(req.ID); err != nil {
 		return nil, false, err
@@ -117,8 +118,8 @@ func (b *book) begin(s session.Handle, req request) (r *run, found bool, err err
 	if b.closed {
 		return nil, false, session.ErrClosed
 	}
-	if b.alive >= mostAtOnce {
-		return nil, false, fmt.Errorf("%d commands run, or wait for their turn: there can be no more", b.alive)
+	if n := len(b.alive); n >= mostAtOnce {
+		return nil, false, fmt.Errorf("%d commands run, or wait for their turn: there can be no more", n)
 	}
 	if len(b.order) >= b.tidy {
 		b.forget()
@@ -141,22 +142,34 @@ func (b *book) begin(s session.Handle, req request) (r *run, found bool, err err
 	}
 	b.runs[req.ID] = r
 	b.order = append(b.order, r)
-	b.alive++
+	b.alive = append(b.alive, r)
 	b.all.Go(func() {
 		defer stop(nil)
 		defer cancel()
+		b.noted(b.first(), "")
 		res, err := s.Do(limited, value)
 		if r.stdin != nil {
 			r.stdin.end()
 		}
 		b.mu.Lock()
 		r.res, r.err, r.ended = res, err, b.now()
-		b.alive--
+		b.alive = slices.DeleteFunc(b.alive, func(one *run) bool { return one == r })
 		b.mu.Unlock()
 		close(r.over)
+		b.noted(b.first(), res.Dir)
 		r.streams.end(res)
 	})
 	return r, false, nil
+}
+
+// first is the script of the first command that has not ended; empty if there is none.
+func (b *book) first() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.alive) == 0 {
+		return ""
+	}
+	return b.alive[0].request.Script
 }
 
 // forget takes out what was kept long enough. The caller holds mu.

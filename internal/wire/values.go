@@ -29,6 +29,7 @@ type Hello struct {
 	Version  string `json:"version"`  // of limpet
 	Exe      string `json:"exe,omitempty"`
 	PID      int    `json:"pid"`
+	ID       string `json:"id,omitempty"`      // of the keeper
 	Boot     string `json:"boot,omitempty"`    // of the machine, since it was started
 	Machine  string `json:"machine,omitempty"` // the machine
 }

@@ -11,6 +11,7 @@ package sessiontest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,9 +24,13 @@ import (
 )
 
 // Run checks all promises, each with a session of its own. Open returns one that nobody has
-// used, with the name "s"; it ends with the test.
-func Run(t *testing.T, open func(t *testing.T) session.Handle) {
+// used, with the name "s"; it ends with the test. The promises that are named after it are not
+// kept yet.
+func Run(t *testing.T, open func(t *testing.T) session.Handle, notYet ...string) {
 	for _, promise := range promises {
+		if slices.Contains(notYet, promise.name) {
+			continue
+		}
 		t.Run(promise.name, func(t *testing.T) {
 			t.Parallel()
 			promise.check(t, open(t))

@@ -1,0 +1,120 @@
+// Package sessions is the noun session of limpet's command line: the sessions that are kept by name.
+package sessions
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/internal/keeper"
+)
+
+// Program is what the program is, for its sessions.
+type Program struct {
+	Version string
+	Itself  func() string                                   // its executable
+	Alone   func()                                          // keeps the descriptors that it was started with from what it starts
+	Until   func(context.Context) (context.Context, func()) // a signal
+	Note    func(format string, args ...any)                // tells the user something
+}
+
+// Registry is that of the user's sessions.
+func (p Program) Registry() (*keeper.Registry, error) {
+	r, err := keeper.Open("")
+	if err != nil {
+		return nil, err
+	}
+	r.Version = p.Version
+	r.Execute = func(dir string) *exec.Cmd {
+		p.Alone()
+		cmd := exec.Command(p.Itself())
+		cmd.Args = []string{"limpet", "session", "keeper", dir}
+		return cmd
+	}
+	return r, nil
+}
+
+// Command is limpet session.
+func Command(p Program, help *cobra.Command, noCommand cobra.PositionalArgs) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "session",
+		Aliases: []string{"sessions"},
+		Short:   "Sessions by name, which outlive every program",
+		Long: `A session is a shell with a name. It stays where it was left, with its directory,
+variables, functions and background processes, when the program that used it has
+ended, and the next one finds it there: limpet run --session NAME. Each has a process of its own,
+its keeper.
+
+A session ends when it is closed, when it was not used for 24 hours and nothing runs in
+it, and when the machine is shut down. Who asks for its name after that gets a new one, and
+is told how the last one has ended.
+
+Who can use the name can do what the session can: it is for programs of this user alone, and no
+sandbox of limpet shows it.`,
+		Example: `  limpet run -s build 'cd src && make'
+  limpet run -s build 'pwd'
+  limpet session list
+  limpet session close build`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(listCommand(p), infoCommand(p), closeCommand(p), keeperCommand(), help)
+	return cmd
+}
+
+// keeperCommand is what a keeper is executed as.
+func keeperCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "keeper",
+		Short:  "Keep one session; for limpet itself",
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return noun.Usagef(cmd, "%w", keeper.ErrNotForPeople)
+			}
+			err := keeper.Serve(args[0])
+			if errors.Is(err, keeper.ErrNotForPeople) {
+				return noun.Usagef(cmd, "%w", err)
+			}
+			return err
+		},
+	}
+}
+
+// Here is the name that stands for the session of a project.
+const Here = "."
+
+// NameOf returns the name that is meant: Here is that of the project which a directory is in, by the
+// directory above it that has a .git, or its own.
+func NameOf(said, dir string) string {
+	if said != Here {
+		return said
+	}
+	root := dir
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			root = at
+			break
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	const most = 40
+	base := unfit.ReplaceAllString(filepath.Base(root), "-")
+	if len(base) > most {
+		base = base[:most]
+	}
+	return fmt.Sprintf("at-%s-%x", base, sha256.Sum256([]byte(root)))[:len("at-")+len(base)+1+8]
+}
+
+// unfit is what no name can have.
+var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]`)

@@ -1,0 +1,250 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// row is a line of limpet session list --json. Its names are a promise: they only ever grow.
+type row struct {
+	Name    string    `json:"name"`
+	State   string    `json:"state"` // new, idle, busy; mute: its keeper does not answer; ended
+	Dir     string    `json:"dir"`
+	Running string    `json:"running,omitempty"`
+	PID     int       `json:"pid"` // of its keeper
+	Created time.Time `json:"created"`
+	Used    time.Time `json:"last_used,omitzero"`
+
+	Commands    int      `json:"commands"`
+	Jobs        int      `json:"jobs"`
+	Terminals   int      `json:"terminals"`
+	Checkpoints []string `json:"checkpoints,omitempty"`
+
+	Ended *keeper.End `json:"ended,omitempty"`
+}
+
+func rowOf(l keeper.Listed) row {
+	r := row{Name: l.Record.Name, PID: l.Record.PID, Created: l.Record.Created, Dir: l.Record.Spec.Dir}
+	switch i := l.Info; {
+	case i != nil:
+		r.State, r.Dir, r.Running, r.Used = string(i.State), i.Dir, i.Running, i.LastUsed
+		r.Commands, r.Jobs, r.Terminals, r.Checkpoints = i.Commands, i.Jobs, i.Terminals, i.Checkpoints
+	case l.Alive:
+		r.State = "mute"
+	default:
+		r.State, r.Ended, r.PID = "ended", l.Record.End, 0
+		if r.Ended != nil {
+			r.Dir, r.Running = r.Ended.Dir, r.Ended.Running
+		}
+	}
+	return r
+}
+
+// does is what the session does, for people.
+func (r row) does(now time.Time) string {
+	switch {
+	case r.Ended != nil:
+		return r.Ended.Why + ", " + ago(now.Sub(r.Ended.At))
+	case r.State == "mute":
+		return "its keeper does not answer: limpet session close --force " + r.Name
+	case r.Running != "":
+		return r.Running
+	case r.Used.IsZero():
+		return ""
+	}
+	return "used " + ago(now.Sub(r.Used))
+}
+
+func ago(d time.Duration) string { return max(d, 0).Round(time.Second).String() + " ago" }
+
+func listCommand(p Program) *cobra.Command {
+	var all, quiet, asJSON bool
+	cmd := &cobra.Command{
+		Use:        "list [flags]",
+		Aliases:    []string{"ls"},
+		SuggestFor: []string{"ps", "status"},
+		Short:      "List the sessions",
+		Long: `List prints the sessions, the oldest first: where each is, and what it runs. It
+starts none.
+
+With --json, each is one line of JSON on stdout.`,
+		Example: `  limpet session list
+  limpet session list --json | jq -r 'select(.state == "busy") | .name'`,
+		Args: noun.Wants(0, 0, "takes no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if quiet && asJSON {
+				return noun.Usagef(cmd, "only one of --quiet and --json can be used")
+			}
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			r, err := p.Registry()
+			if err != nil {
+				return err
+			}
+			list, err := r.List(ctx, all)
+			if err != nil {
+				return err
+			}
+			rows := [][]string{{"NAME", "STATE", "DIR", "DOES"}}
+			for _, one := range list {
+				switch row := rowOf(one); {
+				case quiet:
+					fmt.Println(row.Name)
+				case asJSON:
+					if err := noun.JSON(os.Stdout, row); err != nil {
+						return err
+					}
+				default:
+					rows = append(rows, []string{row.Name, row.State, row.Dir, row.does(time.Now())})
+				}
+			}
+			if quiet || asJSON || len(rows) == 1 {
+				return nil
+			}
+			return noun.Table(os.Stdout, rows...)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "list those too that have ended, of the last days")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print the names alone")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print each session as a line of JSON")
+	return cmd
+}
+
+// find returns the session that is meant.
+func find(ctx context.Context, cmd *cobra.Command, r *keeper.Registry, said string) (keeper.Listed, error) {
+	if dir, err := os.Getwd(); err == nil {
+		said = NameOf(said, dir)
+	}
+	list, err := r.List(ctx, false)
+	if err != nil {
+		return keeper.Listed{}, err
+	}
+	var names []string
+	for _, one := range list {
+		names = append(names, one.Record.Name)
+	}
+	name, found, err := noun.Pick(cmd, "session", said, names)
+	switch {
+	case err != nil:
+		return keeper.Listed{}, err
+	case !found:
+		_, err := r.Session(ctx, said, nil) // It says how the last one has ended.
+		if err == nil {
+			return find(ctx, cmd, r, said) // It was made just now.
+		}
+		if e, ok := errors.AsType[*session.Error](err); ok && e.Remedy == "" && errors.Is(err, session.ErrNotFound) {
+			e.Remedy = "limpet session list has those that there are"
+		}
+		return keeper.Listed{}, err
+	}
+	for _, one := range list {
+		if one.Record.Name == name {
+			return one, nil
+		}
+	}
+	return keeper.Listed{}, fmt.Errorf("%q: %w", said, session.ErrNotFound)
+}
+
+func infoCommand(p Program) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "info [flags] name",
+		Aliases: []string{"show"},
+		Short:   "Show a session",
+		Long: `Info shows what is known of a session. The beginning of its name will do where that means
+one session.`,
+		Example: "  limpet session info build",
+		Args:    noun.Wants(1, 1, "wants the name of a session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			r, err := p.Registry()
+			if err != nil {
+				return err
+			}
+			one, err := find(ctx, cmd, r, args[0])
+			if err != nil {
+				return err
+			}
+			row := rowOf(one)
+			if asJSON {
+				return noun.JSON(os.Stdout, row)
+			}
+			lines := [][]string{
+				{"name", row.Name}, {"state", row.State}, {"dir", row.Dir}, {"running", row.Running}, {"commands", fmt.Sprint(row.Commands)},
+				{"jobs", fmt.Sprint(row.Jobs)}, {"terminals", fmt.Sprint(row.Terminals)}, {"checkpoints", strings.Join(row.Checkpoints, " ")},
+				{"created", row.Created.Format(time.DateTime)}, {"keeper", fmt.Sprintf("pid %d", row.PID)},
+			}
+			shown := lines[:0]
+			for _, line := range lines {
+				if line[1] != "" {
+					shown = append(shown, line)
+				}
+			}
+			return noun.Table(os.Stdout, shown...)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as a line of JSON")
+	return cmd
+}
+
+func closeCommand(p Program) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:        "close [flags] name...",
+		Aliases:    []string{"end"},
+		SuggestFor: []string{"stop", "kill", "rm", "delete"},
+		Short:      "End sessions",
+		Long: `Close ends sessions: the command that runs, the shell with what it has left running, its
+jobs and its terminals. The beginning of a name will do where that means one session.
+
+--force kills the keeper, if that does not answer; its shell and what runs there is ended all the
+same.`,
+		Example: `  limpet session close build
+  limpet session close --force stuck`,
+		Args: noun.Wants(1, 1000, "wants the names of sessions"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			r, err := p.Registry()
+			if err != nil {
+				return err
+			}
+			var failed error
+			for _, said := range args {
+				one, err := find(ctx, cmd, r, said)
+				if err == nil {
+					err = end(ctx, r, one, force)
+				}
+				failed = errors.Join(failed, err)
+			}
+			return failed
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "kill a keeper that does not answer")
+	return cmd
+}
+
+func end(ctx context.Context, r *keeper.Registry, one keeper.Listed, force bool) error {
+	name := one.Record.Name
+	if one.Info == nil && force {
+		return r.Kill(ctx, name)
+	}
+	kept, err := r.Session(ctx, name, nil)
+	if err != nil {
+		return err
+	}
+	defer kept.Disconnect()
+	return r.Close(ctx, kept)
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+// program is what limpet is for the sessions that outlive it.
+func program(note func(format string, args ...any)) sessions.Program {
+	return sessions.Program{Version: version(), Itself: itself, Alone: keepToItself, Until: untilSignal, Note: note}
+}
+
+func sessionCommand() *cobra.Command {
+	return sessions.Command(program(newConsole().notef), helpCommand(), noCommand)
+}
+
+// keptFlags are those of limpet run for a session that is kept.
+type keptFlags struct {
+	name     string
+	existing bool
+}
+
+func (f *keptFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.name, "session", "s", "", "run in the session `NAME`, which stays when limpet ends, and is made if there is none; . is that of this project")
+	cmd.Flags().BoolVar(&f.existing, "existing", false, "with --session, refuse to make one")
+}
+
+// asked reports whether a session that is kept is to be used, with flags that go with it.
+func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
+	if !cmd.Flags().Changed("session") {
+		if f.existing {
+			return false, usagef(cmd, "--existing means nothing without --session")
+		}
+		return false, nil
+	}
+	if f.name == "" {
+		return false, usagef(cmd, `--session "": wants a name; is a variable empty?`)
+	}
+	dir, err := os.Getwd()
+	if err != nil && f.name == sessions.Here {
+		return false, fmt.Errorf("finding the project of this directory: %w", err)
+	}
+	f.name = sessions.NameOf(f.name, dir)
+	if !session.ValidName(f.name) {
+		return false, usagef(cmd, "--session %q: %w", f.name, session.ErrName)
+	}
+	var wrong []string
+	for _, name := range []string{"runtime-dir", "start-timeout", "output-limit", "sandbox", "workspace", "run-as", "git", "ro", "rw", "allow", "keep-env", "clean-env"} {
+		if cmd.Flags().Changed(name) {
+			wrong = append(wrong, "--"+name)
+		}
+	}
+	if len(wrong) > 0 {
+		return false, usagef(cmd, "%s cannot go with --session", strings.Join(wrong, ", "))
+	}
+	return true, nil
+}
+
+// born are the flags that say how a session is made.
+var born = []string{"bash", "login", "init"}
+
+// keptShell is a session that is kept, as a runner uses it.
+type keptShell struct {
+	*keeper.Kept
+	flags *shellFlags
+	dir   string
+}
+
+func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
+	req.Timeout, req.IdleTimeout, req.Env = k.flags.timeout, k.flags.idleTimeout, k.flags.env
+	if k.flags.dir != "" {
+		req.Dir = absolute(k.flags.dir)
+	}
+	res, err := k.Kept.Do(ctx, req)
+	if res.Dir != "" {
+		k.dir = res.Dir
+	}
+	return res, err
+}
+
+func (k *keptShell) Dir() string { return k.dir }
+
+// openKept returns the session, and tells what the user should know of it.
+func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFlags, console *console) (*keptShell, error) {
+	r, err := program(console.notef).Registry()
+	if err != nil {
+		return nil, err
+	}
+	spec := &keeper.Spec{Bash: flags.bash, Login: flags.login, Env: shell.DefaultEnv()}
+	if strings.Contains(spec.Bash, "/") {
+		spec.Bash = absolute(spec.Bash)
+	}
+	for _, file := range flags.initFiles {
+		spec.InitFiles = append(spec.InitFiles, absolute(file))
+	}
+	if spec.Dir, err = os.Getwd(); err != nil {
+		spec.Dir = ""
+	}
+	if f.existing {
+		spec = nil
+	}
+	kept, err := r.Session(ctx, f.name, spec)
+	if err != nil {
+		if f.existing && errors.Is(err, session.ErrNotFound) {
+			err = fmt.Errorf("%w; leave --existing out to make it", err)
+		}
+		return nil, err
+	}
+	if !kept.Made {
+		for _, name := range born {
+			if cmd.Flags().Changed(name) {
+				kept.Disconnect()
+				return nil, usagef(cmd, "--%s says how a session is made, and session %q is there; limpet session close %s ends it", name, f.name, f.name)
+			}
+		}
+	}
+	k := &keptShell{Kept: kept, flags: flags}
+	info, err := kept.Info(ctx)
+	if err != nil {
+		kept.Disconnect()
+		return nil, err
+	}
+	k.dir = info.Dir
+	switch {
+	case kept.Was != nil:
+		console.notef("session %q is new, in %s; the last one %s", f.name, info.Dir, kept.Was)
+	case kept.Made:
+		console.notef("session %q is new, in %s", f.name, info.Dir)
+	}
+	return k, nil
+}

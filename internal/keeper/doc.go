@@ -1,0 +1,28 @@
+// Package keeper keeps sessions by name, each by a process of its own, which outlives the
+// program that asked for it:
+//
+//	r, err := keeper.Open("")
+//	...
+//	kept, err := r.Session(ctx, "build", &keeper.Spec{Dir: dir, Env: env})
+//	...
+//	defer kept.Disconnect()
+//	res, err := kept.Run(ctx, "cd src && make")
+//
+// There is no server: who asks for a name that nobody has starts a keeper, by executing the
+// program again (Registry.Execute), and the directory says which there are:
+//
+//	DIR/BOOT/lock              held while a name is looked up, or taken
+//	        /ID/record.json    who has which name, whole whenever it is read
+//	           /lock           held as long as the keeper lives
+//	           /s              its socket; internal/wire is what is spoken there
+//	           /now            where the session is, and what it runs
+//	           /said           what the keeper had to say; nothing, as a rule
+//	           /jobs /terminals   those of the session
+//
+// BOOT is the machine since it was started: what is there of another one has ended. Locks are held
+// by flock(2), so that one which is free says that its keeper is dead, also one that was killed, and
+// in whatever process namespace. What has ended leaves its record, for who asks for the name
+// next; see [End].
+//
+// The main path is in open.go (who asks), start.go (how a keeper is started) and serve.go (what it does).
+package keeper

@@ -1,0 +1,160 @@
+package keeper
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/statedir"
+)
+
+// The names in a keeper's directory.
+const (
+	recordFile = "record.json"
+	lockFile   = "lock"
+	socketFile = "s"
+	nowFile    = "now"
+	saidFile   = "said"
+)
+
+// mostRecord bounds a record that is read: whoever owns the directory may have put anything there.
+const mostRecord = 1 << 20
+
+// State says how far a keeper is.
+type State string
+
+// The states.
+const (
+	Starting State = "starting"
+	Running  State = "running"
+	Ended    State = "ended"
+)
+
+// Record is what is known of a keeper by its directory. Fields are only added.
+type Record struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	State   State     `json:"state"`
+	PID     int       `json:"pid,omitempty"`
+	Version string    `json:"version,omitempty"` // of limpet
+	Created time.Time `json:"created"`
+	Spec    Spec      `json:"spec"`
+	End     *End      `json:"end,omitempty"`
+}
+
+// Spec says how a session is made. The zero value is fine.
+type Spec struct {
+	Dir       string        `json:"dir,omitempty"` // where its shell starts, absolute; empty means /
+	Bash      string        `json:"bash,omitempty"`
+	Login     bool          `json:"login,omitempty"`
+	InitFiles []string      `json:"init_files,omitempty"`
+	Idle      time.Duration `json:"idle_ns,omitempty"` // after which it ends; 0 means 24 h
+
+	// Env is the environment of its shell. It is in no file.
+	Env []string `json:"-"`
+}
+
+// DefaultIdle is how long a session stays that nobody uses, in which nothing runs.
+const DefaultIdle = 24 * time.Hour
+
+// End is how a session has ended.
+type End struct {
+	At      time.Time `json:"at"`
+	Why     string    `json:"why"`               // "ended after 24 h idle"
+	Dir     string    `json:"dir,omitempty"`     // where it was
+	Running string    `json:"running,omitempty"` // what ran then
+}
+
+// String says it in a sentence, without the name.
+func (e *End) String() string {
+	text := e.Why
+	if e.Dir != "" {
+		text += "; it was in " + e.Dir
+	}
+	if e.Running != "" {
+		text += ", and ran " + e.Running
+	}
+	return text
+}
+
+// now is where a session is.
+type now struct {
+	Dir     string `json:"dir"`
+	Running string `json:"running,omitempty"`
+}
+
+func readRecord(dir string) (Record, error) {
+	var r Record
+	if err := statedir.ReadJSON(filepath.Join(dir, recordFile), &r, mostRecord); err != nil {
+		return r, err
+	}
+	if r.ID != filepath.Base(dir) {
+		return r, fmt.Errorf("%s is that of %q", filepath.Join(dir, recordFile), r.ID)
+	}
+	return r, nil
+}
+
+func (r Record) write(dir string) error {
+	return statedir.WriteJSON(filepath.Join(dir, recordFile), r)
+}
+
+// readNow is what a keeper that was killed noted last; nothing if it is damaged.
+func readNow(dir string) (n now) {
+	b, err := statedir.Read(filepath.Join(dir, nowFile), mostRecord)
+	if err != nil || json.Unmarshal(b, &n) != nil {
+		return now{}
+	}
+	return n
+}
+
+// readSaid is the end of what a keeper had to say.
+func readSaid(dir string) string {
+	const most = 2000
+	b, _, err := statedir.Tail(filepath.Join(dir, saidFile), most)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(b), "?"))
+}
+
+// noting writes where a session is, in place: a file of one block, that costs no more than the write. A
+// reader that meets the middle of it takes nothing. Its methods are not safe for concurrent use.
+type noting struct {
+	f    *os.File
+	last now // that was written
+}
+
+// sizeNoted is that of the file.
+const sizeNoted = 4096
+
+func openNoting(dir string) (*noting, error) {
+	f, err := os.OpenFile(filepath.Join(dir, nowFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, statedir.FileMode)
+	if err != nil {
+		return nil, err
+	}
+	return &noting{f: f}, nil
+}
+
+func (n *noting) note(where now) {
+	if where == n.last {
+		return
+	}
+	n.last = where
+	b, err := json.Marshal(where)
+	for err == nil && len(b) > sizeNoted && where.Running != "" { // Too long a script is cut.
+		where.Running = strings.ToValidUTF8(where.Running[:len(where.Running)/2], "")
+		b, err = json.Marshal(where)
+	}
+	if err != nil || len(b) > sizeNoted {
+		return // It is made of texts, and no path is so long.
+	}
+	block := bytes.Repeat([]byte(" "), sizeNoted)
+	copy(block, b)
+	_, _ = n.f.WriteAt(block, 0) // What is lost is what to tell of a keeper that is killed.
+}
+
+func (n *noting) close() { _ = n.f.Close() } // As above.

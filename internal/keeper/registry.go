@@ -1,0 +1,226 @@
+package keeper
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// MostSessions is how many a user may keep: each has a watcher of files, of which Linux gives a user
+// 128 (inotify(7), max_user_instances).
+const MostSessions = 100
+
+// What has ended is remembered for so long, and so many of them.
+const (
+	rememberedFor  = 7 * 24 * time.Hour
+	mostRemembered = 32
+)
+
+// Registry finds the sessions that are kept by name, and starts keepers. Its methods are safe for
+// concurrent use, also by several programs. There is nothing to close.
+type Registry struct {
+	dir string // of this boot
+
+	// Execute returns a command that serves a directory, as [Serve] does. Its descriptors, its
+	// environment and its directory are set by the registry.
+	Execute func(dir string) *exec.Cmd
+
+	// Version is told to those who ask.
+	Version string
+}
+
+// Open returns the registry of a directory; empty means that of the user. It is made, for the user
+// alone, by whoever starts a keeper.
+func Open(dir string) (*Registry, error) {
+	if dir == "" {
+		var err error
+		if dir, err = statedir.Default(statedir.Kept); err != nil {
+			return nil, &session.Error{Op: "find the directory of kept sessions", Err: err, Remedy: "set XDG_STATE_HOME, or HOME"}
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, &session.Error{Op: "find the directory of kept sessions", Err: err}
+	}
+	return &Registry{dir: filepath.Join(dir, boot())}, nil
+}
+
+// Dir is where the keepers of this boot have their directories.
+func (r *Registry) Dir() string { return r.dir }
+
+// entry is a keeper's directory.
+type entry struct {
+	dir    string
+	record Record
+	alive  bool
+}
+
+// make makes the registry's directory.
+func (r *Registry) make() error {
+	err := os.MkdirAll(r.dir, statedir.DirMode)
+	for _, dir := range []string{filepath.Dir(r.dir), r.dir} {
+		if err == nil {
+			err = os.Chmod(dir, statedir.DirMode) // Whatever the umask is.
+		}
+		if err == nil {
+			err = statedir.Private(dir)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the directory of kept sessions, %s, cannot be had: %w", r.dir, err)
+	}
+	return nil
+}
+
+// remedyOf is what to do about an error of a directory.
+func remedyOf(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room there"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
+		return "set XDG_STATE_HOME to a directory that can be written"
+	}
+	return ""
+}
+
+// lock holds the names. Call unlock.
+func (r *Registry) lock() (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(r.dir, lockFile), os.O_RDWR|os.O_CREATE, statedir.FileMode)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f, syscall.LOCK_EX); err != nil {
+		_ = f.Close() // Nothing was written.
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil // As above.
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// alive reports whether the keeper of a directory lives: it holds the lock.
+func alive(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, lockFile))
+	if err != nil {
+		return false
+	}
+	defer f.Close() // It gives the lock back.
+	return errors.Is(flock(f, syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// entries are the keepers, those that live and those that have ended, the oldest first.
+func (r *Registry) entries() ([]entry, error) {
+	found, err := os.ReadDir(r.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []entry
+	for _, one := range found {
+		if !one.IsDir() {
+			continue
+		}
+		e := entry{dir: filepath.Join(r.dir, one.Name())}
+		e.alive = alive(e.dir)
+		if e.record, err = readRecord(e.dir); err != nil {
+			continue // It is being made, or removed, or no keeper's.
+		}
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.record.Created.UnixNano(), b.record.Created.UnixNano()) })
+	return list, nil
+}
+
+// sweep notes which keepers were killed, and forgets what has ended long ago. The caller holds the lock.
+func (r *Registry) sweep() {
+	list, err := r.entries()
+	if err != nil {
+		return // Who looks for a name is told.
+	}
+	ended := 0
+	for _, e := range slices.Backward(list) {
+		if e.alive {
+			continue
+		}
+		if e.record.State != Ended {
+			bury(e)
+		}
+		if ended++; ended > mostRemembered || e.record.End != nil && time.Since(e.record.End.At) > rememberedFor {
+			_ = os.RemoveAll(e.dir) // Best effort: the next one tries again.
+		}
+	}
+	r.sweepBoots()
+}
+
+// bury writes down that a keeper was killed.
+func bury(e entry) {
+	last := readNow(e.dir)
+	r := e.record
+	r.End = &End{At: time.Now(), Why: "its keeper was killed", Dir: last.Dir, Running: last.Running}
+	if said := readSaid(e.dir); said != "" {
+		r.End.Why = "its keeper ended: " + said
+	}
+	r.State = Ended
+	_ = os.Remove(filepath.Join(e.dir, socketFile)) // It may be gone.
+	_ = r.write(e.dir)                              // Best effort: the next one tries again.
+}
+
+// boots is what directories of boots are called.
+var boots = regexp.MustCompile(`^([0-9a-f]{8}|boot)$`)
+
+// sweepBoots forgets what was kept before the machine was started.
+func (r *Registry) sweepBoots() {
+	all, err := os.ReadDir(filepath.Dir(r.dir))
+	if err != nil {
+		return // Best effort.
+	}
+	for _, one := range all {
+		dir := filepath.Join(filepath.Dir(r.dir), one.Name())
+		if one.IsDir() && dir != r.dir && boots.MatchString(one.Name()) {
+			r.sweepBoot(dir)
+		}
+	}
+}
+
+// sweepBoot forgets those of another boot, but not of another machine that shares the directory: there
+// locks are held too, as far as the file system carries them, and what is young is left alone.
+func (r *Registry) sweepBoot(dir string) {
+	st, err := os.Stat(dir)
+	if err != nil || time.Since(st.ModTime()) < rememberedFor {
+		return
+	}
+	list, err := (&Registry{dir: dir}).entries()
+	if err != nil || slices.ContainsFunc(list, func(e entry) bool { return e.alive }) {
+		return
+	}
+	_ = os.RemoveAll(dir) // Best effort: the next one tries again.
+}
+
+// boot names the machine since it was started.
+func boot() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if id := strings.TrimSpace(string(b)); err == nil && len(id) >= 8 {
+		return id[:8]
+	}
+	return "boot" // Locks say who lives.
+}

@@ -1,0 +1,290 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/rundir"
+	"github.com/limpet-sh/limpet/internal/socket"
+	"github.com/limpet-sh/limpet/internal/wire"
+	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+// ErrNotForPeople means that a program was executed as a keeper by somebody else than a [Registry].
+var ErrNotForPeople = errors.New("a keeper is started by limpet itself: use limpet run --session NAME")
+
+// Serve keeps the session of a directory, until it ends. It is what a program does that a [Registry]
+// has executed: it has a listener and a lock as descriptors 3 and 4.
+func Serve(dir string) error {
+	record, listener, lock, err := inherited(dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // Last: then the name is free.
+	k := &keeper{dir: dir, record: record, ended: make(chan string, 1)}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	if err := k.begin(listener); err != nil {
+		k.bury(err.Error())
+		return err
+	}
+	why := k.wait(signals)
+	k.end(why)
+	return nil
+}
+
+// inherited is what the registry has left to this program.
+func inherited(dir string) (Record, net.Listener, *os.File, error) {
+	fail := func() (Record, net.Listener, *os.File, error) { return Record{}, nil, nil, ErrNotForPeople }
+	record, err := readRecord(dir)
+	if err != nil || record.State != Starting {
+		return fail()
+	}
+	lock := os.NewFile(lockFD, "lock")
+	have, err1 := lock.Stat()
+	want, err2 := os.Stat(filepath.Join(dir, lockFile))
+	if err1 != nil || err2 != nil || !os.SameFile(have, want) {
+		return fail()
+	}
+	file := os.NewFile(listenerFD, "listener")
+	listener, err := net.FileListener(file)
+	if err != nil {
+		return fail()
+	}
+	_ = file.Close() // The listener has its own.
+	for _, fd := range []int{listenerFD, lockFD} {
+		syscall.CloseOnExec(fd)
+	}
+	if unix, ok := listener.(*net.UnixListener); ok {
+		unix.SetUnlinkOnClose(false) // It would remove the name that it knows.
+	}
+	return record, listener, lock, nil
+}
+
+// keeper is the one that this program is.
+type keeper struct {
+	dir    string
+	record Record
+	ended  chan string // why
+
+	sessions *session.Registry
+	session  *session.Session
+	handler  *wire.Handler
+	server   *socket.Server
+	noting   *noting
+
+	mu   sync.Mutex
+	last now
+	soon *time.Timer // until what runs is written down; nil if nothing waits for that
+	over bool
+}
+
+// begin opens the session, and answers from then on.
+func (k *keeper) begin(listener net.Listener) error {
+	spec := k.record.Spec
+	var err error
+	if k.noting, err = openNoting(k.dir); err != nil {
+		return err
+	}
+	idle := spec.Idle
+	if idle == 0 {
+		idle = DefaultIdle
+	}
+	dir := spec.Dir
+	if dir == "" {
+		dir = "/"
+	}
+	k.sessions, err = session.New(&session.Options{
+		Shell: &shell.Options{
+			Bash: spec.Bash, Dir: dir, Env: os.Environ(), Login: spec.Login, InitFiles: spec.InitFiles,
+			RuntimeDir: rundir.Default(true), // That of a login goes with it.
+		},
+		StateDir: k.dir, IdleTimeout: idle,
+	})
+	if err != nil {
+		return err
+	}
+	if k.session, err = k.sessions.Open(context.Background(), k.record.Name, nil); err != nil {
+		return errors.Join(err, k.sessions.Close())
+	}
+	k.note(now{Dir: dir})
+	k.record.State, k.record.PID = Running, os.Getpid()
+	if err := k.record.write(k.dir); err != nil {
+		return errors.Join(err, k.sessions.Close())
+	}
+	k.handler = wire.NewHandler(k, wire.Hello{Version: k.record.Version, Exe: "/proc/self/exe", PID: os.Getpid(), ID: k.record.ID, Boot: boot()})
+	k.handler.Noted = func(script, dir string) { k.note(now{Dir: dir, Running: script}) }
+	k.server = socket.NewServer(k.handler, wire.Refuse)
+	k.server.Serve(listener)
+	return nil
+}
+
+// worthNoting is how long a command has run that is written down: most are over before that, and need
+// not wait for a disk.
+const worthNoting = 5 * time.Millisecond
+
+// note takes down where the session is, and what it runs. Without a directory it is where it was.
+func (k *keeper) note(where now) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if where.Dir == "" {
+		where.Dir = k.last.Dir
+	}
+	k.last = where
+	switch {
+	case where.Running == "":
+		k.noting.note(where)
+	case k.soon == nil && !k.over:
+		k.soon = time.AfterFunc(worthNoting, func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.soon = nil
+			if !k.over {
+				k.noting.note(k.last)
+			}
+		})
+	}
+}
+
+// noted ends that.
+func (k *keeper) noted() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over = true
+	k.noting.close()
+}
+
+// Get implements [wire.Sessions].
+func (k *keeper) Get(_ context.Context, name string) (session.Handle, error) {
+	if name != k.record.Name {
+		return nil, &session.Error{Op: "find", Session: name, Err: session.ErrNotFound}
+	}
+	return own{k.session, k}, nil
+}
+
+// List implements [wire.Sessions].
+func (k *keeper) List(ctx context.Context) ([]session.Info, error) {
+	info, err := k.session.Info(ctx)
+	return []session.Info{info}, err
+}
+
+// own is the session, as those see it who reach it.
+type own struct {
+	*session.Session
+	k *keeper
+}
+
+// Close ends the session, and then its keeper.
+func (o own) Close() error {
+	o.k.say("was closed")
+	return o.Session.Close()
+}
+
+// Fork says that there is no fork yet: it would be a session of this keeper, that nobody finds.
+func (o own) Fork(context.Context, string) (session.Handle, error) {
+	return nil, &session.Error{Op: "fork", Session: o.Name(), Err: errNoFork}
+}
+
+var errNoFork = errors.New("a kept session cannot be forked yet")
+
+// say is why the session ends. The first counts.
+func (k *keeper) say(why string) {
+	select {
+	case k.ended <- why:
+	default:
+	}
+}
+
+// lookEvery is how often a keeper looks for its socket.
+const lookEvery = time.Minute
+
+// wait waits for the end of the session, and returns why it is.
+func (k *keeper) wait(signals <-chan os.Signal) string {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case sig := <-signals:
+			if sig == syscall.SIGHUP || sig == syscall.SIGINT || sig == syscall.SIGQUIT {
+				continue // Nobody who means the session sends such.
+			}
+			return "was ended by " + sig.String()
+		case <-k.session.Done():
+			select {
+			case why := <-k.ended:
+				return why
+			default:
+				return "ended after " + spoken(k.idle()) + " idle"
+			}
+		case <-look.C:
+			k.mend()
+		}
+	}
+}
+
+// idle is after how long it ends.
+func (k *keeper) idle() time.Duration {
+	if k.record.Spec.Idle > 0 {
+		return k.record.Spec.Idle
+	}
+	return DefaultIdle
+}
+
+// spoken is a time without the parts that are 0.
+func spoken(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// mend makes a socket anew that somebody has removed, with its directory if it must be.
+func (k *keeper) mend() {
+	if _, err := os.Lstat(filepath.Join(k.dir, socketFile)); err == nil {
+		return
+	}
+	if _, err := os.Lstat(k.dir); err != nil {
+		return // With its lock: whoever removed it has given it up.
+	}
+	if l, err := socket.Listen(k.dir, socketFile); err == nil {
+		k.server.Serve(l)
+	}
+}
+
+// end ends the session, if it has not ended, and writes down how it did.
+func (k *keeper) end(why string) {
+	err := k.sessions.Close()
+	k.handler.Close()
+	k.server.Close(session.ErrClosed)
+	k.noted()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	k.bury(why)
+}
+
+// bury leaves the record of a session that has ended.
+func (k *keeper) bury(why string) {
+	_ = os.Remove(filepath.Join(k.dir, socketFile)) // It may be gone.
+	k.mu.Lock()
+	last := k.last
+	k.mu.Unlock()
+	k.record.State = Ended
+	k.record.End = &End{At: time.Now(), Why: why, Dir: last.Dir, Running: last.Running}
+	if err := k.record.write(k.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}

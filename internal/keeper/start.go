@@ -1,0 +1,103 @@
+package keeper
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/socket"
+	"github.com/limpet-sh/limpet/internal/statedir"
+)
+
+// The descriptors of a keeper.
+const (
+	listenerFD = 3 + iota
+	lockFD
+)
+
+// start starts a keeper. Whoever asks it waits until it accepts: the socket listens already. The
+// caller holds the names.
+func (r *Registry) start(name string, spec Spec) (Record, error) {
+	record := Record{ID: strings.ToLower(rand.Text()), Name: name, State: Starting, Version: r.Version, Created: time.Now(), Spec: spec}
+	dir := filepath.Join(r.dir, record.ID)
+	pid, err := r.launch(dir, record)
+	if err != nil {
+		_ = os.RemoveAll(dir) // Nobody has it.
+		return record, err
+	}
+	record.PID = pid
+	return record, nil
+}
+
+func (r *Registry) launch(dir string, record Record) (pid int, err error) {
+	if err := os.Mkdir(dir, statedir.DirMode); err != nil {
+		return 0, err
+	}
+	if err := os.Chmod(dir, statedir.DirMode); err != nil { // Whatever the umask is.
+		return 0, err
+	}
+	// A lock belongs to the open file, which the keeper has from now on: there is no instant in
+	// which nobody holds it.
+	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, statedir.FileMode)
+	if err != nil {
+		return 0, err
+	}
+	defer lock.Close() // The keeper has its own.
+	if err := flock(lock, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return 0, err
+	}
+	if err := record.write(dir); err != nil {
+		return 0, err
+	}
+	said, err := os.OpenFile(filepath.Join(dir, saidFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, statedir.FileMode)
+	if err != nil {
+		return 0, err
+	}
+	defer said.Close() // As above.
+	l, err := socket.Listen(dir, socketFile)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close() // As above.
+	listener, err := l.File()
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close() // As above.
+
+	cmd := r.Execute(dir)
+	cmd.Dir, cmd.Env = "/", record.Spec.Env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, said, said
+	cmd.ExtraFiles = []*os.File{listener, lock}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // No hangup and no Ctrl-C of the caller's terminal is for it.
+	if err := proc.Start(cmd); err != nil {
+		return 0, fmt.Errorf("executing limpet again: %w", err)
+	}
+	// While this program lives there is nobody else to reap it.
+	go func() { _ = cmd.Wait() }() // What is to be known is in the directory.
+	return cmd.Process.Pid, nil
+}
+
+// holds reports whether a process has a file open.
+func holds(pid int, path string) bool {
+	want, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if st, err := os.Stat(filepath.Join(dir, e.Name())); err == nil && os.SameFile(st, want) {
+			return true
+		}
+	}
+	return false
+}
