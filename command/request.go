@@ -37,7 +37,7 @@ type Request struct {
 	// Stdin is what Script reads. Nil means /dev/null, or what the shell was made with
 	// (shell.Options.Stdin). A persistent shell runs
 	// a request with Stdin in a fresh bash, in its own current directory and
-	// with its own exported environment.
+	// with its own exported environment, unless shell.Options.StdinInShell says otherwise.
 	//
 	// An *os.File is handed to bash as it is. Any other Reader is copied by a
 	// goroutine that ends at the end of the Reader or of the command; a Read

@@ -32,7 +32,7 @@ const AsideEnd = asideEnd + 5
 func (d *dir) openAside(c Call) string {
 	in := "</dev/null"
 	if c.Stdin {
-		in = fmt.Sprintf("<&%d", InputFD)
+		in = c.input()
 	}
 	err := fmt.Sprintf(">&%d", asideOut)
 	if c.stderr != "" {

@@ -39,6 +39,8 @@ var rendered = []struct {
 	{name: "Status", call: Call{Status: 3}},
 	{name: "Inner", call: Call{Inner: true}},
 	{name: "Stdin", call: Call{Stdin: true}},
+	{name: "Input", call: Call{Stdin: true, Input: "/run/s/in"}},
+	{name: "Aside, Input", call: Call{Aside: true, Stdin: true, Input: "/run/s/in"}},
 	{name: "Aside", call: Call{Aside: true}},
 	{name: "Aside, Stdin", call: Call{Aside: true, Stdin: true}},
 	{name: "Before, Traps", about: "what Traps adds is before these", call: Call{Traps: true, Before: []string{`\builtin eval -- '[[ x ]]'`}}},

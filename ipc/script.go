@@ -22,6 +22,7 @@ type Call struct {
 	Status int      // the $? that Script sees first
 	Inner  bool     // report $? and PIPESTATUS from inside the eval; Script is complete
 	Stdin  bool     // Script reads what bash has at InputFD; else nothing
+	Input  string   // with Stdin: a file that Script reads instead
 	Aside  bool     // Script opens descriptors: bash puts its own streams where no script goes
 	Fork   *Fork    // run Script in a fork of bash; nil: in bash itself
 
@@ -99,12 +100,20 @@ func (d *dir) redirections(c Call) string {
 	from := " </dev/null"
 	if c.Stdin {
 		// Nothing but stdin is left of it for what Script starts, nor for Script.
-		from = fmt.Sprintf(" <&%d %d<&- %d<&-", InputFD, InputFD, commandFD)
+		from = fmt.Sprintf(" %s %d<&- %d<&-", c.input(), InputFD, commandFD)
 	}
 	if c.stderr == "" {
 		return from + " >>" + script.Quote(c.stdout) + " 2>&1"
 	}
 	return from + " >>" + script.Quote(c.stdout) + " 2>>" + script.Quote(c.stderr)
+}
+
+// input is the redirection by which Script has what it reads.
+func (c Call) input() string {
+	if c.Input != "" {
+		return "<" + script.Quote(c.Input)
+	}
+	return fmt.Sprintf("<&%d", InputFD)
 }
 
 // hidden returns the names of the variables that the call hides from the session.

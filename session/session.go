@@ -92,6 +92,13 @@ func (s *Session) sandboxed(policy sandbox.Policy) (*sandbox.Transport, error) {
 // Done returns a channel that is closed when the session has ended: by Close, or as it was idle.
 func (s *Session) Done() <-chan struct{} { return s.over }
 
+// Closing reports whether the session has ended, or is about to: it takes nothing new.
+func (s *Session) Closing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
+}
+
 // Name is that of the session.
 func (s *Session) Name() string { return s.name }
 

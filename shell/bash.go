@@ -109,7 +109,7 @@ func (b *bash) open(ctx context.Context, dir string, env []string) (err error) {
 	b.nameless = environ.Nameless(env)
 	path := filepath.Join(b.shell.program.Path, environ.NewID())
 	b.exchange, err = ipc.Open(ipc.Options{
-		Path: path, Keep: b.opts.keep(), Owner: b.shell.owner, Stdin: b.opts.Stdin != nil, Poll: b.opts.Poll,
+		Path: path, Keep: b.opts.keep(), Owner: b.shell.owner, Stdin: b.opts.standing(), Poll: b.opts.Poll,
 		Ensure: b.shell.program.Ensure, Logger: b.opts.Logger,
 		Stuck: func() { b.giveUp("did not read its input, which somebody has filled") },
 	})
@@ -122,9 +122,16 @@ func (b *bash) open(ctx context.Context, dir string, env []string) (err error) {
 		// Without a history file bash reads none: the prelude comes too late for that.
 		Own: []string{"HISTFILE=", b.entry},
 	}
-	if b.opts.Stdin != nil {
+	if b.opts.standing() {
+		in := b.opts.Stdin
+		if in == nil {
+			if in, err = os.Open(os.DevNull); err != nil {
+				return err
+			}
+			defer in.Close() // Bash has its own.
+		}
 		spec.Files = make([]*os.File, ipc.InputFD-2) // From 3 on; those before it stay closed.
-		spec.Files[ipc.InputFD-3] = b.opts.Stdin
+		spec.Files[ipc.InputFD-3] = in
 	}
 	if b.conn, err = b.opts.Transport.Start(ctx, spec); err != nil {
 		// It was there when the shell was made. A Transport may say it of another program.

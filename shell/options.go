@@ -60,6 +60,11 @@ type Options struct {
 	// descriptor 70, and a copy of its own at 71: a script cannot keep them for something else then.
 	Stdin *os.File
 
+	// StdinInShell has requests with a Stdin of their own run in the shell itself, where what they
+	// change stays, and not in a fresh bash. Their Stdin is copied to a pipe, ahead of the
+	// commands: what a script leaves unread is lost. 70 and 71 are taken as with Options.Stdin.
+	StdinInShell bool
+
 	// KeepOptions keeps errexit, nounset, noexec, pipefail, verbose and xtrace on that a
 	// command switches on, for the commands after it, as at a prompt. By default they end with
 	// the command, as they end with a script; those that an init file switches on stay.
@@ -194,3 +199,6 @@ func setDefault[T int | int64 | time.Duration](field *T, value T) {
 
 // keep is how many bytes of each end of a stream stay on disk.
 func (o *Options) keep() int64 { return max(o.OutputLimit, o.SpoolLimit)/2 + 4096 }
+
+// standing reports whether bash has the standard input of scripts at a descriptor of its own.
+func (o *Options) standing() bool { return o.Stdin != nil || o.StdinInShell }

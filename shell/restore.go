@@ -151,7 +151,7 @@ func (b *bash) piecesOf(state *saved.State) []saved.Piece {
 // the standard input of the scripts is at a number above [ipc.InputFD].
 func (b *bash) starves(p saved.Piece) bool {
 	least := 16
-	if b.opts.Stdin != nil {
+	if b.opts.standing() {
 		least += ipc.InputFD
 	}
 	most, limited := p.Descriptors()

@@ -49,7 +49,9 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 		b.drop(r)
 		return nothing, errNotRun
 	}
+	r.inlet.begin()
 	r.end = b.wait(ctx, r)
+	r.inlet.end()
 	done()
 	if r.end.handed != nil {
 		return b.handOver(ctx, r)
@@ -65,6 +67,7 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 
 // drop gives up a command that did not run.
 func (b *bash) drop(r *running) {
+	r.inlet.end()
 	_ = r.monitor.Finish(context.Background(), false, 0) // Nothing was written: no Writer can be stuck.
 	b.shell.keeper.Keep(r.Release())
 }
@@ -101,6 +104,7 @@ type running struct {
 	place   place
 	call    ipc.Call
 	monitor *capture.Monitor
+	inlet   *inlet // what it reads, if that comes in the shell; else nil
 	started time.Time
 	clock   cpuClock
 	born    uint64 // when it was sent, as proc.Now has it
@@ -143,7 +147,7 @@ func (b *bash) render(req command.Request, where place, started time.Time) (*run
 		ID: environ.NewID(), Script: req.Script, Env: req.Env, Unset: req.Unset, Status: b.status, Back: b.back, Anew: anew,
 		Inner: where.inner, Fork: where.fork, Aside: b.putsAside(&where), Names: b.nameBuiltins(&where),
 		Enable: b.disabled, Traps: where.traits.Traps && where.fork == nil,
-		Stdin: req.Stdin != nil, // The shell's: it runs no other request.
+		Stdin: req.Stdin != nil || b.opts.StdinInShell, // The shell's, or one that is read in the shell: it runs no other request.
 	}
 	from := b.dir()
 	if req.Dir != "" {
@@ -158,13 +162,22 @@ func (b *bash) render(req command.Request, where place, started time.Time) (*run
 	if b.poisoned {
 		call.Before = append(call.Before, string(call.Names)+"eval '[[ x ]]' 2>/dev/null")
 	}
+	var in *inlet
+	if req.Stdin != nil && b.opts.StdinInShell {
+		var err error
+		if in, err = b.newInlet(req.Stdin); err != nil {
+			return nil, err
+		}
+		call.Input = in.path
+	}
 	run, err := b.exchange.Begin(call, req.MergeStderr)
 	if err != nil {
+		in.end()
 		return nil, err
 	}
 	b.pwd, b.back, b.current = from, "", call
 	return &running{
-		Run: run, req: req, place: where, call: call,
+		Run: run, req: req, place: where, call: call, inlet: in,
 		limits: limits.Limits{
 			Started: started, Timeout: limits.Pick(req.Timeout, b.opts.Timeout), Idle: limits.Pick(req.IdleTimeout, b.opts.IdleTimeout),
 			HandOver: req.HandOverAfter,
@@ -301,7 +314,7 @@ func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) 
 		res.Denied = transport.DeniedBy(b.conn, res.ExitCode, res.Stderr.Bytes(), res.Stdout.Bytes())
 	}
 	if err == nil {
-		err = errors.Join(b.lostStatus(r, &res, diskErr), readErr, writeErr)
+		err = errors.Join(b.lostStatus(r, &res, diskErr), readErr, writeErr, r.inlet.failure())
 	}
 	return res, err
 }

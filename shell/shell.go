@@ -127,7 +127,7 @@ func (s *PersistentShell) Run(ctx context.Context, script string) (command.Resul
 // output until then. The table in the package documentation lists the Results
 // and errors.
 //
-// A Request with Stdin runs in a bash of its own, in this shell's directory
+// Unless Options.StdinInShell says otherwise, a Request with Stdin runs in a bash of its own, in this shell's directory
 // and with its exported environment, as if it had run here; what it changes
 // there is gone.
 func (s *PersistentShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
@@ -185,7 +185,7 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 			return command.Result{ExitCode: command.CodeUnknown, Dir: s.Dir(), Restart: restart}, lost
 		}
 	}
-	own := req.Stdin != nil
+	own := req.Stdin != nil && !s.opts.StdinInShell
 	if !own && s.opts.Stdin != nil {
 		req.Stdin = s.opts.Stdin
 	}

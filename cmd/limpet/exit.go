@@ -14,8 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/sandbox"
+	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 	"github.com/limpet-sh/limpet/terminal"
 	"github.com/limpet-sh/limpet/terminal/remote"
@@ -27,6 +30,7 @@ import (
 const (
 	codeNoMatch  = 1 // as of grep(1)
 	codeUsage    = 2
+	codeBusy     = 75 // EX_TEMPFAIL (sysexits.h): try again
 	codeTimeout  = command.CodeTimeout
 	codeFailed   = 125
 	codeCannot   = 126
@@ -46,6 +50,7 @@ var exitCodes = []exitCode{
 	{0, "", "the last command succeeded", nil},
 	{1, "1-255", "the exit code of the last command, where none of the following applies", nil},
 	{codeUsage, "", "wrong usage: a bad flag or argument, or nothing to run; no command ran", isA[*usageError]},
+	{codeBusy, "", "with --session and --no-wait: another command runs there; nothing ran", isAny(shell.ErrBusy)},
 	{codeTimeout, "", "the last command was stopped by --timeout or --idle-timeout", timedOut},
 	{codeFailed, "", "limpet itself failed, or bash died and did not say how the command ended", otherwise},
 	{codeCannot, "", "there is a bash, but it could not be started, or the sandbox cannot be enforced", cannotRun},
@@ -70,6 +75,16 @@ var jobsExitCodes = []exitCode{
 	{codeNotFound, "", "there is no such job, or no bash", noJob},
 	{codeSignal, "128+n", "of wait: signal n ended the job", nil},
 	{codeSignal + 2, "", "limpet got SIGINT (Ctrl-C), and the jobs run on; as above for other signals", nil},
+}
+
+// sessionExitCodes are those of limpet session, where they say something else. A session that is named
+// and not there is what a job is to a wait.
+var sessionExitCodes = []exitCode{
+	{0, "", "it was done", nil},
+	{codeUsage, "", "wrong usage: a bad flag or argument, or the beginning of a name that means several sessions", nil},
+	{codeFailed, "", "limpet itself failed", nil},
+	{codeCannot, "", "the keeper of the session does not answer", isAny(keeper.ErrMute, wire.ErrGone, wire.ErrUnreachable)},
+	{codeNotFound, "", "there is no such session", isAny(session.ErrNotFound)},
 }
 
 // termExitCodes are those of limpet term, where they say something else.
@@ -97,7 +112,7 @@ func codeOf(err error) int {
 	if e, ok := errors.AsType[*hostError](err); ok {
 		return e.code // It was chosen here, by the limpet that has the error.
 	}
-	for _, row := range slices.Concat(exitCodes, jobsExitCodes, termExitCodes) {
+	for _, row := range slices.Concat(exitCodes, jobsExitCodes, termExitCodes, sessionExitCodes) {
 		if row.is != nil && row.is(err) {
 			return row.code
 		}
@@ -163,6 +178,13 @@ func jobCannot(err error) bool {
 	}, func(state error) bool { return errors.Is(err, state) })
 }
 
+// isAny returns whether an error is one of some.
+func isAny(targets ...error) func(error) bool {
+	return func(err error) bool {
+		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+	}
+}
+
 // noTerm and termCannot part what is wrong with a terminal.
 func noTerm(err error) bool {
 	return errors.Is(err, terminal.ErrNotFound) || errors.Is(err, terminal.ErrNoProgram)
@@ -195,6 +217,8 @@ func exitCodesHelp() string {
 	writeCodes(&text, jobsExitCodes)
 	text.WriteString("\nSo does that of limpet term:\n\n")
 	writeCodes(&text, termExitCodes)
+	text.WriteString("\nAnd that of limpet session:\n\n")
+	writeCodes(&text, sessionExitCodes)
 	text.WriteString("\nA command may return these codes too; the messages on stderr tell them apart.")
 	return text.String()
 }

@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/command"
@@ -133,7 +132,8 @@ func runScripts(flags runFlags, opts *shell.Options, run toRun) error {
 
 // runKept is runScripts in a session that is kept.
 func runKept(cmd *cobra.Command, flags runFlags, run toRun) error {
-	ctx, stop := untilSignal(context.Background())
+	defer leaveOnHangup()()
+	ctx, stop := untilOneOf(context.Background(), syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	defer stop()
 	console := newConsole()
 	sh, err := flags.kept.open(ctx, cmd, &flags.shell, console)
@@ -141,27 +141,18 @@ func runKept(cmd *cobra.Command, flags runFlags, run toRun) error {
 		return errors.Join(gotSignal(ctx), err)
 	}
 	defer sh.Disconnect()
-	if !flags.scripts.noStdin && !run.stdinTaken && waiting(os.Stdin) {
-		console.notef("standard input does not reach a session yet, and is not read; -n says that this is meant")
-	}
 	r := runner{flags: flags, run: run, sh: sh, console: console}
+	if !flags.scripts.noStdin && !run.stdinTaken && !term.IsTerminal(int(os.Stdin.Fd())) && !isNull(os.Stdin) {
+		r.stdin = &shared{from: os.Stdin}
+	}
 	return r.all(ctx)
 }
 
-// waiting reports whether there is something to read in a file or a pipe.
-func waiting(f *os.File) bool {
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-		return false
-	case st.Mode().IsRegular():
-		return st.Size() > 0
-	case st.Mode()&fs.ModeNamedPipe != 0:
-		fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
-		_, err := unix.Poll(fds, 0)
-		return err == nil && fds[0].Revents&unix.POLLIN != 0
-	}
-	return false
+// isNull reports whether a file is /dev/null, from which nothing comes.
+func isNull(f *os.File) bool {
+	st, err1 := f.Stat()
+	null, err2 := os.Stat(os.DevNull)
+	return err1 == nil && err2 == nil && os.SameFile(st, null)
 }
 
 // runner runs the scripts and tells what came of them.
@@ -170,6 +161,7 @@ type runner struct {
 	run     toRun
 	sh      runsIn
 	console *console
+	stdin   *shared // what the scripts read, if the shell has not got that itself
 }
 
 // runsIn is a shell of limpet's own, or a session that is kept.
@@ -186,11 +178,13 @@ func (r *runner) all(ctx context.Context) error {
 	}
 	for i, script := range r.run.scripts {
 		text := script.in(r.sh.Dir())
-		req := command.Request{Script: text, MergeStderr: r.flags.shell.mergeStderr}
+		req := command.Request{Script: r.withPosition(text, code), MergeStderr: r.flags.shell.mergeStderr}
+		end := r.stdin.lend(&req)
 		if !r.flags.json {
 			req.Stdout, req.Stderr = &r.console.stdout, &r.console.stderr
 		}
 		res, err := r.sh.Do(ctx, req)
+		end()
 		last := i == len(r.run.scripts)-1
 		if err == nil && !r.flags.json {
 			err = r.console.lost(res)
@@ -242,13 +236,37 @@ func (r *runner) hint(ctx context.Context, s oneScript, code int) string {
 // position sets $0, $1 and so on, and leaves $? as it is. A new bash does not have those of
 // the one before.
 func (r *runner) position(ctx context.Context, status int) error {
-	if len(r.run.positional) == 0 {
+	text := r.positioned(status)
+	if text == "" || r.alone() {
 		return nil
 	}
-	// Before bash 5 $0 stays as it is.
-	text := "BASH_ARGV0=" + script.Quote(r.run.positional[0]) + "; set -- " + quoted(r.run.positional[1:]) + "; (exit " + strconv.Itoa(status) + ")"
 	_, err := r.sh.Do(ctx, command.Request{Script: text})
 	return err
+}
+
+// positioned is the script that sets them; empty if there are none.
+func (r *runner) positioned(status int) string {
+	if len(r.run.positional) == 0 {
+		return ""
+	}
+	// Before bash 5 $0 stays as it is.
+	return "BASH_ARGV0=" + script.Quote(r.run.positional[0]) + "; set -- " + quoted(r.run.positional[1:]) + "; (exit " + strconv.Itoa(status) + ")"
+}
+
+// alone reports whether each script has to bring what it needs: others run theirs in the same session,
+// between two of these.
+func (r *runner) alone() bool {
+	_, kept := r.sh.(*keptShell)
+	return kept
+}
+
+// withPosition is a script that sets them itself, where it has to. The lines of the script stay what they
+// are.
+func (r *runner) withPosition(text string, status int) string {
+	if position := r.positioned(status); position != "" && r.alone() {
+		return position + "; " + text
+	}
+	return text
 }
 
 // tell says what came of a script, beyond the output that the user has seen.

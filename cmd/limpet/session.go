@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 )
@@ -29,18 +31,22 @@ func sessionCommand() *cobra.Command {
 type keptFlags struct {
 	name     string
 	existing bool
+	noWait   bool
 }
 
 func (f *keptFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.name, "session", "s", "", "run in the session `NAME`, which stays when limpet ends, and is made if there is none; . is that of this project")
 	cmd.Flags().BoolVar(&f.existing, "existing", false, "with --session, refuse to make one")
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "with --session, fail if another command runs there, with exit code 75")
 }
 
 // asked reports whether a session that is kept is to be used, with flags that go with it.
 func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
 	if !cmd.Flags().Changed("session") {
-		if f.existing {
-			return false, usagef(cmd, "--existing means nothing without --session")
+		for _, name := range []string{"existing", "no-wait"} {
+			if cmd.Flags().Changed(name) {
+				return false, usagef(cmd, "--%s means nothing without --session", name)
+			}
 		}
 		return false, nil
 	}
@@ -73,8 +79,10 @@ var born = []string{"bash", "login", "init"}
 // keptShell is a session that is kept, as a runner uses it.
 type keptShell struct {
 	*keeper.Kept
-	flags *shellFlags
-	dir   string
+	flags   *shellFlags
+	dir     string
+	noWait  bool
+	console *console
 }
 
 func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
@@ -82,11 +90,50 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	if k.flags.dir != "" {
 		req.Dir = absolute(k.flags.dir)
 	}
+	if k.noWait {
+		req.TurnTimeout = atOnce
+	}
+	told := k.tellsWait(ctx, req.Script)
 	res, err := k.Kept.Do(ctx, req)
+	told()
 	if res.Dir != "" {
 		k.dir = res.Dir
 	}
+	if errors.Is(err, shell.ErrBusy) {
+		err = fmt.Errorf("nothing ran: session %q is busy with: %s%w", k.Name(), k.running(ctx), silent{err})
+	}
 	return res, err
+}
+
+// atOnce is how long a command waits for its turn that is not to wait: another caller may be about
+// to be through.
+const atOnce = 10 * time.Millisecond
+
+// silent is an error that says nothing, but is what it is.
+type silent struct{ error }
+
+func (silent) Error() string   { return "" }
+func (s silent) Unwrap() error { return s.error }
+
+// running is what the session runs, in short.
+func (k *keptShell) running(ctx context.Context) string {
+	info, err := k.Info(ctx)
+	if err != nil || info.Running == "" {
+		return "a command that is over by now"
+	}
+	const most = 60
+	return runes.Brief(info.Running, most)
+}
+
+// tellsWait says it if a script waits for its turn for long. Call stop.
+func (k *keptShell) tellsWait(ctx context.Context, script string) (stop func()) {
+	const long = 2 * time.Second
+	timer := time.AfterFunc(long, func() {
+		if info, err := k.Info(ctx); err == nil && info.Running != "" && info.Running != script {
+			k.console.notef("waits for its turn in session %q, behind: %s", k.Name(), k.running(ctx))
+		}
+	})
+	return func() { timer.Stop() }
 }
 
 func (k *keptShell) Dir() string { return k.dir }
@@ -125,7 +172,7 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 			}
 		}
 	}
-	k := &keptShell{Kept: kept, flags: flags}
+	k := &keptShell{Kept: kept, flags: flags, noWait: f.noWait, console: console}
 	info, err := kept.Info(ctx)
 	if err != nil {
 		kept.Disconnect()

@@ -32,9 +32,14 @@ func ignoreSuspend() { catch(make(chan os.Signal, 1), syscall.SIGTSTP) }
 // users who will not wait until the command is stopped in good order; what it
 // left running is ended all the same, by the guard of its shell.
 func untilSignal(parent context.Context) (_ context.Context, stop func()) {
+	return untilOneOf(parent, stopSignals...)
+}
+
+// untilOneOf is untilSignal for some signals alone.
+func untilOneOf(parent context.Context, stopping ...os.Signal) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
-	catch(signals, stopSignals...)
+	catch(signals, stopping...)
 	go func() {
 		defer close(done)
 		select {
@@ -48,6 +53,24 @@ func untilSignal(parent context.Context) (_ context.Context, stop func()) {
 		signal.Stop(signals)
 		cancel(nil)
 		<-done
+	}
+}
+
+// leaveOnHangup has a SIGHUP end limpet, and nothing else: a command in a session that is kept runs on
+// when the terminal is gone. Call stop.
+func leaveOnHangup() (stop func()) {
+	hangup, done := make(chan os.Signal, 1), make(chan struct{})
+	catch(hangup, syscall.SIGHUP)
+	go func() {
+		select {
+		case <-hangup:
+			os.Exit(codeSignal + int(syscall.SIGHUP))
+		case <-done:
+		}
+	}()
+	return func() {
+		signal.Stop(hangup)
+		close(done)
 	}
 }
 

@@ -179,6 +179,45 @@ func TestCloseFreesTheNameAndIsRemembered(t *testing.T) {
 	assert.Len(t, all, 1, "it is told once")
 }
 
+func TestWhoComesWhileItClosesGetsANewOne(t *testing.T) {
+	r := registry(t, testenv.TempDir(t))
+	for range 5 {
+		k := kept(t, r, "s", nil)
+		says(t, k, "trap '' TERM; sleep 1000 & x=1") // It takes a while to end.
+		closed := make(chan error, 1)
+		go func() { closed <- k.Close() }()
+		again := kept(t, r, "s", nil)
+		res, err := again.Run(testenv.Context(t), "echo ${x-none}")
+		if err == nil && res.Stdout.String() == "1\n" { // It came before the other.
+			require.NoError(t, <-closed)
+			continue
+		}
+		if !again.Made { // It came in between.
+			require.ErrorIs(t, err, session.ErrClosed)
+		} else {
+			require.NoError(t, err)
+			assert.Equal(t, "none\n", res.Stdout.String())
+		}
+		<-closed
+	}
+}
+
+func TestAKeeperWhoseFilesAreRemoved(t *testing.T) {
+	testenv.Slow(t)
+	r := registry(t, testenv.TempDir(t))
+	k := kept(t, r, "socket", nil)
+	says(t, k, "x=1")
+	k.Disconnect()
+	require.NoError(t, os.Remove(filepath.Join(r.Dir(), k.Record.ID, "s")))
+	assert.Equal(t, "1", says(t, kept(t, r, "socket", nil), "echo $x"), "it is made anew")
+
+	k = kept(t, r, "all", nil)
+	pid := says(t, k, "echo $$")
+	require.NoError(t, os.RemoveAll(filepath.Join(r.Dir(), k.Record.ID)))
+	testenv.Await(t, "the keeper and its bash to end", func() bool { return !alive(t, pid) && !testenv.Alive(k.Record.PID) })
+	assert.True(t, kept(t, r, "all", nil).Made)
+}
+
 func TestAKeeperThatIsKilledIsSaidToBe(t *testing.T) {
 	r := registry(t, testenv.TempDir(t))
 	k := kept(t, r, "build", nil)
@@ -200,7 +239,7 @@ func TestAKeeperThatIsKilledIsSaidToBe(t *testing.T) {
 	again := kept(t, r, "build", nil)
 	assert.True(t, again.Made)
 	require.NotNil(t, again.Was)
-	assert.Equal(t, "its keeper was killed; it was in /usr, and ran echo $$ >"+begun+"; sleep 1000", again.Was.String())
+	assert.Equal(t, "ended when its keeper was killed; it was in /usr, and ran echo $$ >"+begun+"; sleep 1000", again.Was.String())
 	testenv.Await(t, "its bash to end", func() bool { return proc.State(proc.ID{PID: atoi(t, pid)}) == 0 || !alive(t, pid) })
 }
 
@@ -264,7 +303,7 @@ func TestSIGTERMEndsAKeeperInGoodOrder(t *testing.T) {
 	})
 	again := kept(t, r, "s", nil)
 	require.NotNil(t, again.Was)
-	assert.Equal(t, "was ended by terminated; it was in /usr", again.Was.String())
+	assert.Equal(t, "was ended by SIGTERM; it was in /usr", again.Was.String())
 }
 
 func TestAKeeperThatCannotStartSaysWhy(t *testing.T) {

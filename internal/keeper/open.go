@@ -1,9 +1,11 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -55,7 +57,7 @@ func (r *Registry) Session(ctx context.Context, name string, spec *Spec) (*Kept,
 		return fail(session.ErrName)
 	}
 	for {
-		k, err := r.look(name, spec)
+		k, err := r.look(ctx, name, spec)
 		if err != nil {
 			return fail(err)
 		}
@@ -65,8 +67,8 @@ func (r *Registry) Session(ctx context.Context, name string, spec *Spec) (*Kept,
 			return k, nil
 		case k.Made && errors.Is(err, wire.ErrGone): // It could not start.
 			k.Disconnect()
-			return fail(fmt.Errorf("its keeper ended at once: %s", cutOr(readSaid(k.dir(r)), "it said nothing")))
-		case !errors.Is(err, wire.ErrGone):
+			return fail(fmt.Errorf("its keeper ended at once: %s", cmp.Or(readSaid(k.dir(r)), "it said nothing")))
+		case !errors.Is(err, wire.ErrGone) && !errors.Is(err, session.ErrClosed):
 			k.Disconnect()
 			return fail(err)
 		}
@@ -78,42 +80,36 @@ func (r *Registry) Session(ctx context.Context, name string, spec *Spec) (*Kept,
 	}
 }
 
-func cutOr(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
 func (k *Kept) dir(r *Registry) string { return filepath.Join(r.dir, k.Record.ID) }
 
 // look finds the keeper of a name, or starts one.
-func (r *Registry) look(name string, spec *Spec) (*Kept, error) {
-	if spec != nil {
-		if err := r.make(); err != nil {
-			return nil, err
-		}
-	}
-	if spec == nil {
-		list, err := r.entries()
-		if err != nil {
-			return nil, err
-		}
-		return r.existing(name, list)
-	}
-	unlock, err := r.lock()
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	r.sweep()
+func (r *Registry) look(ctx context.Context, name string, spec *Spec) (*Kept, error) {
 	list, err := r.entries()
 	if err != nil {
 		return nil, err
 	}
 	k, err := r.existing(name, list)
-	if !errors.Is(err, session.ErrNotFound) {
+	if spec == nil || !errors.Is(err, session.ErrNotFound) {
 		return k, err
+	}
+	if err := r.make(); err != nil {
+		return nil, err
+	}
+	unlock, err := r.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if list, err = r.sweep(); err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		if e.err != nil { // It lives, and may have the name.
+			return nil, fmt.Errorf("who has which name cannot be read: %w", e.err)
+		}
+	}
+	if k, err = r.existing(name, list); !errors.Is(err, session.ErrNotFound) {
+		return k, err // It was made meanwhile.
 	}
 	var names []string
 	for _, e := range list {
@@ -145,13 +141,11 @@ func (r *Registry) existing(name string, list []entry) (*Kept, error) {
 	e := &session.Error{Op: "find", Session: name, Err: session.ErrNotFound}
 	for _, one := range list {
 		switch {
-		case one.record.Name != name:
+		case one.err != nil, one.record.Name != name:
 		case one.alive:
 			return r.kept(one.record), nil
-		case one.record.End != nil:
-			e.Err = fmt.Errorf("%w: the last one %s", session.ErrNotFound, one.record.End)
 		default:
-			e.Err = fmt.Errorf("%w: the keeper of the last one was killed", session.ErrNotFound)
+			e.Err = fmt.Errorf("%w: the last one %s", session.ErrNotFound, dead(one).End)
 		}
 	}
 	return nil, e
@@ -168,7 +162,7 @@ func (r *Registry) kept(record Record) *Kept {
 // greet makes sure that the keeper answers, and that it is this one.
 func (k *Kept) greet(ctx context.Context) error {
 	patience := helloPatience
-	if k.Made {
+	if k.Record.State == Starting {
 		patience = startPatience
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, patience, ErrMute)
@@ -176,7 +170,7 @@ func (k *Kept) greet(ctx context.Context) error {
 	said, err := k.client.Hello(limited)
 	if errors.Is(err, ErrMute) {
 		return &session.Error{
-			Op: "open", Session: k.Record.Name, Err: fmt.Errorf("%w (pid %d) in %v", ErrMute, k.Record.PID, patience),
+			Op: "open", Session: k.Record.Name, Err: fmt.Errorf("%w in %v", ErrMute, patience),
 			Remedy: "if it is stuck, limpet session close --force " + k.Record.Name + " ends it, with all that runs in it",
 		}
 	}
@@ -186,10 +180,17 @@ func (k *Kept) greet(ctx context.Context) error {
 	return err
 }
 
-// awaitEnd waits until a keeper that has ended its session is gone.
+// awaitEnd waits until a keeper that has ended its session is gone, or one whose socket was removed has
+// made it anew.
 func (r *Registry) awaitEnd(ctx context.Context, id string) error {
 	const pause = 5 * time.Millisecond
-	for began := time.Now(); alive(filepath.Join(r.dir, id)); time.Sleep(pause) {
+	dir := filepath.Join(r.dir, id)
+	_, err := os.Lstat(filepath.Join(dir, socketFile))
+	lost := errors.Is(err, fs.ErrNotExist)
+	for began := time.Now(); alive(dir); time.Sleep(pause) {
+		if _, err := os.Lstat(filepath.Join(dir, socketFile)); lost && err == nil {
+			return nil
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -218,14 +219,12 @@ func (r *Registry) List(ctx context.Context, all bool) ([]Listed, error) {
 	}
 	var list []Listed
 	for _, e := range entries {
-		if !e.alive && !all {
+		if e.err != nil || !e.alive && !all {
 			continue
 		}
 		one := Listed{Record: e.record, Alive: e.alive}
-		if !e.alive && e.record.State != Ended {
-			last := readNow(e.dir)
-			one.Record.State = Ended
-			one.Record.End = &End{Why: "its keeper was killed", Dir: last.Dir, Running: last.Running}
+		if !e.alive {
+			one.Record = dead(e)
 		}
 		if e.alive {
 			k := r.kept(e.record)
@@ -243,6 +242,7 @@ func (r *Registry) List(ctx context.Context, all bool) ([]Listed, error) {
 
 // Close ends a session, and waits until its keeper is gone: the name is free then.
 func (r *Registry) Close(ctx context.Context, k *Kept) error {
+	defer context.AfterFunc(ctx, k.Disconnect)() // A close has no context of its own.
 	if err := k.Close(); err != nil && !errors.Is(err, wire.ErrGone) {
 		return err
 	}
@@ -273,12 +273,14 @@ func (r *Registry) Kill(ctx context.Context, name string) error {
 
 // kill signals the process of a keeper, which is known by what it has locked.
 func (r *Registry) kill(ctx context.Context, record Record) error {
-	st, err := proc.Read(record.PID)
-	if err != nil || !holds(record.PID, filepath.Join(r.dir, record.ID, lockFile)) {
-		if !alive(filepath.Join(r.dir, record.ID)) {
+	dir := filepath.Join(r.dir, record.ID)
+	pid := pidOf(dir)
+	st, err := proc.Read(pid)
+	if err != nil || !holds(pid, filepath.Join(dir, lockFile)) {
+		if !alive(dir) {
 			return nil // It has ended just now.
 		}
-		return fmt.Errorf("its keeper (pid %d) is not to be seen from here: is it in another container?", record.PID)
+		return fmt.Errorf("its keeper (pid %d) is not to be seen from here: is it in another container?", pid)
 	}
 	if err := proc.Signal(st.ID(), syscall.SIGKILL); err != nil {
 		return err

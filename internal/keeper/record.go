@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
@@ -54,7 +55,7 @@ type Spec struct {
 	InitFiles []string      `json:"init_files,omitempty"`
 	Idle      time.Duration `json:"idle_ns,omitempty"` // after which it ends; 0 means 24 h
 
-	// Env is the environment of its shell. It is in no file.
+	// Env is the environment of its shell; nil means shell.DefaultEnv. It is in no file.
 	Env []string `json:"-"`
 }
 
@@ -128,8 +129,11 @@ type noting struct {
 	last now // that was written
 }
 
-// sizeNoted is that of the file.
-const sizeNoted = 4096
+// sizeNoted is that of the file. Of a script its first line is noted, so far.
+const (
+	sizeNoted = 8192
+	mostNoted = 200
+)
 
 func openNoting(dir string) (*noting, error) {
 	f, err := os.OpenFile(filepath.Join(dir, nowFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, statedir.FileMode)
@@ -144,11 +148,8 @@ func (n *noting) note(where now) {
 		return
 	}
 	n.last = where
+	where.Running = runes.Brief(where.Running, mostNoted)
 	b, err := json.Marshal(where)
-	for err == nil && len(b) > sizeNoted && where.Running != "" { // Too long a script is cut.
-		where.Running = strings.ToValidUTF8(where.Running[:len(where.Running)/2], "")
-		b, err = json.Marshal(where)
-	}
 	if err != nil || len(b) > sizeNoted {
 		return // It is made of texts, and no path is so long.
 	}

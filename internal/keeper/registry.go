@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,6 +66,7 @@ type entry struct {
 	dir    string
 	record Record
 	alive  bool
+	err    error // why there is no record
 }
 
 // make makes the registry's directory.
@@ -95,17 +97,29 @@ func remedyOf(err error) string {
 	return ""
 }
 
-// lock holds the names. Call unlock.
-func (r *Registry) lock() (unlock func(), err error) {
+// lock holds the names. It waits for whoever has them, who may stand still; ctx bounds that. Call
+// unlock.
+func (r *Registry) lock(ctx context.Context) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(r.dir, lockFile), os.O_RDWR|os.O_CREATE, statedir.FileMode)
 	if err != nil {
 		return nil, err
 	}
-	if err := flock(f, syscall.LOCK_EX); err != nil {
-		_ = f.Close() // Nothing was written.
-		return nil, err
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil // Nothing was written.
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			_ = f.Close() // As above.
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			_ = f.Close() // As above.
+			return nil, fmt.Errorf("another program is about to take a name: %w", context.Cause(ctx))
+		}
 	}
-	return func() { _ = f.Close() }, nil // As above.
 }
 
 func flock(f *os.File, how int) error {
@@ -116,14 +130,15 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// alive reports whether the keeper of a directory lives: it holds the lock.
+// alive reports whether the keeper of a directory lives: it holds the lock. Where there is no telling
+// it does: nobody may take its name.
 func alive(dir string) bool {
 	f, err := os.Open(filepath.Join(dir, lockFile))
 	if err != nil {
-		return false
+		return !errors.Is(err, fs.ErrNotExist)
 	}
 	defer f.Close() // It gives the lock back.
-	return errors.Is(flock(f, syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	return flock(f, syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }
 
 // entries are the keepers, those that live and those that have ended, the oldest first.
@@ -142,47 +157,62 @@ func (r *Registry) entries() ([]entry, error) {
 		}
 		e := entry{dir: filepath.Join(r.dir, one.Name())}
 		e.alive = alive(e.dir)
-		if e.record, err = readRecord(e.dir); err != nil {
-			continue // It is being made, or removed, or no keeper's.
-		}
+		e.record, e.err = readRecord(e.dir)
 		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.record.Created.UnixNano(), b.record.Created.UnixNano()) })
 	return list, nil
 }
 
-// sweep notes which keepers were killed, and forgets what has ended long ago. The caller holds the lock.
-func (r *Registry) sweep() {
+// sweep notes which keepers were killed, forgets what has ended long ago, and returns the others. The
+// caller holds the names, so that none is about to start.
+func (r *Registry) sweep() ([]entry, error) {
 	list, err := r.entries()
 	if err != nil {
-		return // Who looks for a name is told.
+		return nil, err
 	}
+	var kept []entry
 	ended := 0
 	for _, e := range slices.Backward(list) {
-		if e.alive {
+		switch {
+		case e.alive:
+			kept = append(kept, e)
+			continue
+		case e.err != nil: // Whoever was about to start it was killed.
+			_ = os.RemoveAll(e.dir) // Best effort: the next one tries again.
+			continue
+		case e.record.State != Ended:
+			e.record = dead(e)
+			_ = os.Remove(filepath.Join(e.dir, socketFile)) // It may be gone.
+			_ = e.record.write(e.dir)                       // As above.
+		}
+		if ended++; ended > mostRemembered || time.Since(e.record.End.At) > rememberedFor {
+			_ = os.RemoveAll(e.dir) // As above.
 			continue
 		}
-		if e.record.State != Ended {
-			bury(e)
-		}
-		if ended++; ended > mostRemembered || e.record.End != nil && time.Since(e.record.End.At) > rememberedFor {
-			_ = os.RemoveAll(e.dir) // Best effort: the next one tries again.
-		}
+		kept = append(kept, e)
 	}
+	slices.Reverse(kept)
 	r.sweepBoots()
+	return kept, nil
 }
 
-// bury writes down that a keeper was killed.
-func bury(e entry) {
-	last := readNow(e.dir)
+// dead is the record of a keeper that does not live, and has not said how it ended.
+func dead(e entry) Record {
 	r := e.record
-	r.End = &End{At: time.Now(), Why: "its keeper was killed", Dir: last.Dir, Running: last.Running}
-	if said := readSaid(e.dir); said != "" {
-		r.End.Why = "its keeper ended: " + said
+	if r.State == Ended && r.End != nil {
+		return r
 	}
+	last := readNow(e.dir)
 	r.State = Ended
-	_ = os.Remove(filepath.Join(e.dir, socketFile)) // It may be gone.
-	_ = r.write(e.dir)                              // Best effort: the next one tries again.
+	r.End = &End{At: time.Now(), Why: "ended when its keeper was killed", Dir: last.Dir, Running: last.Running}
+	if said := readSaid(e.dir); said != "" {
+		r.End.Why = "ended when its keeper failed: " + said
+	}
+	if st, err := os.Stat(filepath.Join(e.dir, nowFile)); err == nil {
+		r.End.At = st.ModTime() // It was after that.
+	}
+	return r
 }
 
 // boots is what directories of boots are called.

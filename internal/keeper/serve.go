@@ -1,9 +1,11 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/signal"
@@ -12,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/internal/socket"
@@ -96,20 +100,14 @@ func (k *keeper) begin(listener net.Listener) error {
 	if k.noting, err = openNoting(k.dir); err != nil {
 		return err
 	}
-	idle := spec.Idle
-	if idle == 0 {
-		idle = DefaultIdle
-	}
-	dir := spec.Dir
-	if dir == "" {
-		dir = "/"
-	}
+	dir := cmp.Or(spec.Dir, "/")
 	k.sessions, err = session.New(&session.Options{
 		Shell: &shell.Options{
 			Bash: spec.Bash, Dir: dir, Env: os.Environ(), Login: spec.Login, InitFiles: spec.InitFiles,
-			RuntimeDir: rundir.Default(true), // That of a login goes with it.
+			RuntimeDir:   rundir.Default(true), // That of a login goes with it.
+			StdinInShell: true,
 		},
-		StateDir: k.dir, IdleTimeout: idle,
+		StateDir: k.dir, IdleTimeout: k.idle(),
 	})
 	if err != nil {
 		return err
@@ -122,7 +120,10 @@ func (k *keeper) begin(listener net.Listener) error {
 	if err := k.record.write(k.dir); err != nil {
 		return errors.Join(err, k.sessions.Close())
 	}
-	k.handler = wire.NewHandler(k, wire.Hello{Version: k.record.Version, Exe: "/proc/self/exe", PID: os.Getpid(), ID: k.record.ID, Boot: boot()})
+	k.handler = wire.NewHandler(k, wire.Hello{
+		Version: k.record.Version, Exe: fmt.Sprintf("/proc/%d/exe", os.Getpid()), PID: os.Getpid(), ID: k.record.ID, Boot: boot(),
+	})
+	k.handler.Closing = k.session.Closing
 	k.handler.Noted = func(script, dir string) { k.note(now{Dir: dir, Running: script}) }
 	k.server = socket.NewServer(k.handler, wire.Refuse)
 	k.server.Serve(listener)
@@ -206,7 +207,7 @@ func (k *keeper) say(why string) {
 }
 
 // lookEvery is how often a keeper looks for its socket.
-const lookEvery = time.Minute
+const lookEvery = 5 * time.Second
 
 // wait waits for the end of the session, and returns why it is.
 func (k *keeper) wait(signals <-chan os.Signal) string {
@@ -218,7 +219,7 @@ func (k *keeper) wait(signals <-chan os.Signal) string {
 			if sig == syscall.SIGHUP || sig == syscall.SIGINT || sig == syscall.SIGQUIT {
 				continue // Nobody who means the session sends such.
 			}
-			return "was ended by " + sig.String()
+			return "was ended by " + unix.SignalName(sig.(syscall.Signal))
 		case <-k.session.Done():
 			select {
 			case why := <-k.ended:
@@ -227,18 +228,15 @@ func (k *keeper) wait(signals <-chan os.Signal) string {
 				return "ended after " + spoken(k.idle()) + " idle"
 			}
 		case <-look.C:
-			k.mend()
+			if !k.mend() {
+				return "ended when its directory was removed"
+			}
 		}
 	}
 }
 
 // idle is after how long it ends.
-func (k *keeper) idle() time.Duration {
-	if k.record.Spec.Idle > 0 {
-		return k.record.Spec.Idle
-	}
-	return DefaultIdle
-}
+func (k *keeper) idle() time.Duration { return cmp.Or(k.record.Spec.Idle, DefaultIdle) }
 
 // spoken is a time without the parts that are 0.
 func spoken(d time.Duration) string {
@@ -251,17 +249,18 @@ func spoken(d time.Duration) string {
 	return text
 }
 
-// mend makes a socket anew that somebody has removed, with its directory if it must be.
-func (k *keeper) mend() {
-	if _, err := os.Lstat(filepath.Join(k.dir, socketFile)); err == nil {
-		return
+// mend makes a socket anew that somebody has removed. It reports false if the lock is gone as well: then
+// nobody can find this keeper any more, and the name may be another's.
+func (k *keeper) mend() (found bool) {
+	if _, err := os.Lstat(filepath.Join(k.dir, lockFile)); errors.Is(err, fs.ErrNotExist) {
+		return false
 	}
-	if _, err := os.Lstat(k.dir); err != nil {
-		return // With its lock: whoever removed it has given it up.
+	if _, err := os.Lstat(filepath.Join(k.dir, socketFile)); errors.Is(err, fs.ErrNotExist) {
+		if l, err := socket.Listen(k.dir, socketFile); err == nil { // Else the next look tries again.
+			k.server.Serve(l)
+		}
 	}
-	if l, err := socket.Listen(k.dir, socketFile); err == nil {
-		k.server.Serve(l)
-	}
+	return true
 }
 
 // end ends the session, if it has not ended, and writes down how it did.

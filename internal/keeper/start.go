@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/shell"
 )
 
 // The descriptors of a keeper.
@@ -47,8 +49,8 @@ func (r *Registry) launch(dir string, record Record) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer lock.Close() // The keeper has its own.
-	if err := flock(lock, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	defer lock.Close()                                   // The keeper has its own.
+	if err := flock(lock, syscall.LOCK_EX); err != nil { // Who looks holds it for an instant.
 		return 0, err
 	}
 	if err := record.write(dir); err != nil {
@@ -72,15 +74,28 @@ func (r *Registry) launch(dir string, record Record) (pid int, err error) {
 
 	cmd := r.Execute(dir)
 	cmd.Dir, cmd.Env = "/", record.Spec.Env
+	if cmd.Env == nil {
+		cmd.Env = shell.DefaultEnv()
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, said, said
 	cmd.ExtraFiles = []*os.File{listener, lock}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // No hangup and no Ctrl-C of the caller's terminal is for it.
 	if err := proc.Start(cmd); err != nil {
 		return 0, fmt.Errorf("executing limpet again: %w", err)
 	}
+	_, _ = fmt.Fprintln(lock, cmd.Process.Pid) // For who has to kill it.
 	// While this program lives there is nobody else to reap it.
 	go func() { _ = cmd.Wait() }() // What is to be known is in the directory.
 	return cmd.Process.Pid, nil
+}
+
+// pidOf is the pid of the keeper of a directory; 0 if it is not known.
+func pidOf(dir string) (pid int) {
+	b, err := statedir.Read(filepath.Join(dir, lockFile), 100)
+	if err == nil {
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(b))) // 0, as said.
+	}
+	return pid
 }
 
 // holds reports whether a process has a file open.

@@ -130,8 +130,8 @@ func (c *Client) open(ctx context.Context, method, path string, content any) (*o
 		free()
 		return nil, err
 	}
-	// Each may be asked twice: what it does once it does once. So a connection that just ends is
-	// tried again.
+	// A connection that just ends is tried again. A command is asked for by its id; what else may be
+	// done twice then does no harm, or says so.
 	req.Header["Idempotency-Key"] = []string{}
 	resp, err := c.http.Do(req)
 	o := &opened{Response: resp, ctx: ctx, free: free}

@@ -27,6 +27,9 @@ func (h *Handler) postCommand(s session.Handle, w http.ResponseWriter, r *http.R
 	if err := bodyJSON(w, r, mostBody, &req); err != nil {
 		return nil, err
 	}
+	if _, _, err := offsets(r); err != nil {
+		return nil, err
+	}
 	one, found, err := h.book.begin(s, req)
 	if err != nil {
 		return nil, err
@@ -58,12 +61,18 @@ func (h *Handler) getOutput(s session.Handle, w http.ResponseWriter, r *http.Req
 	return nil, stream(one, w, r)
 }
 
+// offsets are those from which on the streams are wanted; a negative one is not wanted.
+func offsets(r *http.Request) (out, errs int64, err error) {
+	out, err1 := parameter(r, "out", -1)
+	errs, err2 := parameter(r, "err", -1)
+	return out, errs, cmp.Or(err1, err2)
+}
+
 // stream sends the output of a command as it comes, and then what came of it. Who reads slowly
 // misses what is not kept; the command does not wait. An error is one before the first frame.
 func stream(one *run, w http.ResponseWriter, r *http.Request) error {
-	out, err1 := parameter(r, "out", -1)
-	errs, err2 := parameter(r, "err", -1)
-	if err := cmp.Or(err1, err2); err != nil {
+	out, errs, err := offsets(r)
+	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")

@@ -143,7 +143,7 @@ func (d *doing) settled(wrote <-chan struct{}, end came) (command.Result, error)
 	select {
 	case err := <-d.fed:
 		if err != nil {
-			return end.res, fmt.Errorf("oneshot: reading the command's stdin: %w", err)
+			return end.res, fmt.Errorf("session: reading the command's stdin: %w", err)
 		}
 	default:
 	}
@@ -285,7 +285,11 @@ func (d *doing) feed(life context.Context) {
 			continue
 		}
 		said, failed := d.put(life, offset, b[:n], err != nil)
-		if failed != nil || said.Ended {
+		if failed != nil {
+			d.fed <- failed // The command gets no more, and an end once this one is missed there.
+			return
+		}
+		if said.Ended {
 			return
 		}
 		offset += int64(n)

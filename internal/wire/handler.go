@@ -34,6 +34,10 @@ type Handler struct {
 	// It is called in the way of commands, by several goroutines.
 	Noted func(script, dir string)
 
+	// Closing, if not nil, reports whether the program is about to end what it has: who asks whether
+	// it can be spoken to is told that it is closed.
+	Closing func() bool
+
 	sessions Sessions
 	hello    Hello
 	book     *book
@@ -49,7 +53,13 @@ func NewHandler(sessions Sessions, hello Hello) *Handler {
 			h.Noted(script, dir)
 		}
 	})
-	h.mux.HandleFunc("GET /v1", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.hello, nil) })
+	h.mux.HandleFunc("GET /v1", func(w http.ResponseWriter, _ *http.Request) {
+		if h.Closing != nil && h.Closing() {
+			answer(w, nil, session.ErrClosed)
+			return
+		}
+		answer(w, h.hello, nil)
+	})
 	h.mux.HandleFunc("GET /v1/sessions", func(w http.ResponseWriter, r *http.Request) {
 		list, err := h.sessions.List(r.Context())
 		answer(w, list, err)

@@ -87,6 +87,14 @@ func (in *inlet) put(ctx context.Context, offset int64, b []byte, eof bool) (too
 	}
 }
 
+// finish says that no more will come.
+func (in *inlet) finish() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.eof = true
+	in.told()
+}
+
 // end says that nobody reads any more.
 func (in *inlet) end() {
 	in.mu.Lock()

@@ -132,6 +132,7 @@ func (b *book) begin(s session.Handle, req request) (r *run, found bool, err err
 	}
 	if req.Stdin {
 		r.stdin = newInlet()
+		r.streams.deserted = r.stdin.finish // Who would write it is gone.
 		value.Stdin = r.stdin
 	}
 	ctx, stop := context.WithCancelCause(b.life)

@@ -24,6 +24,8 @@ type streams struct {
 	readers map[*reader]struct{}
 	news    chan struct{}   // closed when there are some
 	res     *command.Result // once the command has ended
+
+	deserted func() // is called when those who read are gone for good, before the end; may be nil
 }
 
 // tape is the end of a stream.
@@ -79,7 +81,7 @@ func (s *streams) trim(i int) {
 		}
 	}
 	from = max(from, t.end()-mostKept)
-	if from-t.from < leastKept {
+	if from-t.from < max(leastKept, int64(len(t.b)/4)) {
 		return // It would be a move of much for little.
 	}
 	t.b = append([]byte(nil), t.b[from-t.from:]...)
@@ -119,9 +121,13 @@ func (s *streams) leave(r *reader, atEnd bool) {
 		return
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.readers, r)
 	s.drop()
+	gone := len(s.readers) == 0 && s.res == nil && s.deserted != nil
+	s.mu.Unlock()
+	if gone {
+		s.deserted()
+	}
 }
 
 // next returns what is new for a reader, whether that is all that will ever be, and a channel that

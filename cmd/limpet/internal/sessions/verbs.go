@@ -121,8 +121,8 @@ With --json, each is one line of JSON on stdout.`,
 	return cmd
 }
 
-// find returns the session that is meant.
-func find(ctx context.Context, cmd *cobra.Command, r *keeper.Registry, said string) (keeper.Listed, error) {
+// find returns the session that is meant; exactly if only the whole name will do.
+func find(ctx context.Context, cmd *cobra.Command, r *keeper.Registry, said string, exactly bool) (keeper.Listed, error) {
 	if dir, err := os.Getwd(); err == nil {
 		said = NameOf(said, dir)
 	}
@@ -138,10 +138,14 @@ func find(ctx context.Context, cmd *cobra.Command, r *keeper.Registry, said stri
 	switch {
 	case err != nil:
 		return keeper.Listed{}, err
-	case !found:
-		_, err := r.Session(ctx, said, nil) // It says how the last one has ended.
+	case !found || exactly && name != said:
+		k, err := r.Session(ctx, said, nil) // It says how the last one has ended.
 		if err == nil {
-			return find(ctx, cmd, r, said) // It was made just now.
+			k.Disconnect()
+			return find(ctx, cmd, r, said, exactly) // It was made just now.
+		}
+		if e, ok := errors.AsType[*session.Error](err); ok && found && errors.Is(err, session.ErrNotFound) {
+			e.Remedy = fmt.Sprintf("is it %s?", name)
 		}
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Remedy == "" && errors.Is(err, session.ErrNotFound) {
 			e.Remedy = "limpet session list has those that there are"
@@ -173,7 +177,7 @@ one session.`,
 			if err != nil {
 				return err
 			}
-			one, err := find(ctx, cmd, r, args[0])
+			one, err := find(ctx, cmd, r, args[0], false)
 			if err != nil {
 				return err
 			}
@@ -207,10 +211,10 @@ func closeCommand(p Program) *cobra.Command {
 		SuggestFor: []string{"stop", "kill", "rm", "delete"},
 		Short:      "End sessions",
 		Long: `Close ends sessions: the command that runs, the shell with what it has left running, its
-jobs and its terminals. The beginning of a name will do where that means one session.
+jobs and its terminals.
 
---force kills the keeper, if that does not answer; its shell and what runs there is ended all the
-same.`,
+--force kills the keeper, if that does not answer, or does not end in ten seconds; its shell and what
+runs there is ended all the same.`,
 		Example: `  limpet session close build
   limpet session close --force stuck`,
 		Args: noun.Wants(1, 1000, "wants the names of sessions"),
@@ -223,7 +227,7 @@ same.`,
 			}
 			var failed error
 			for _, said := range args {
-				one, err := find(ctx, cmd, r, said)
+				one, err := find(ctx, cmd, r, said, true)
 				if err == nil {
 					err = end(ctx, r, one, force)
 				}
@@ -246,5 +250,14 @@ func end(ctx context.Context, r *keeper.Registry, one keeper.Listed, force bool)
 		return err
 	}
 	defer kept.Disconnect()
-	return r.Close(ctx, kept)
+	if !force {
+		return r.Close(ctx, kept)
+	}
+	const patience = 10 * time.Second
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := r.Close(limited, kept); err == nil || ctx.Err() != nil {
+		return err
+	}
+	return r.Kill(ctx, name)
 }
