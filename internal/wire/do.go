@@ -53,7 +53,7 @@ type doing struct {
 
 	end      chan came     // what came of it: from the stream, and from one beside it that has no output
 	accepted chan struct{} // closed when the other program has it
-	fed      chan error    // that of stdin, once it has ended
+	fed      chan error    // what went wrong with stdin
 
 	at      [2]int64 // what is to come next of each stream
 	failed  [2]error // of the Writers
@@ -142,9 +142,7 @@ func (d *doing) settled(wrote <-chan struct{}, end came) (command.Result, error)
 	}
 	select {
 	case err := <-d.fed:
-		if err != nil {
-			return end.res, fmt.Errorf("session: reading the command's stdin: %w", err)
-		}
+		return end.res, fmt.Errorf("session: reading the command's stdin: %w", err)
 	default:
 	}
 	return end.res, nil
@@ -176,6 +174,13 @@ func (d *doing) follow(life, ctx context.Context) (command.Result, error) {
 		if d.at != before {
 			try = -1 // It goes on.
 		}
+	}
+	select {
+	case <-d.accepted:
+		if errors.Is(err, ErrGone) {
+			err = fmt.Errorf("%w: what became of the command is not known, and it is not run again", err)
+		}
+	default:
 	}
 	return nothing, d.s.worded(life, "run in", err)
 }
@@ -284,22 +289,17 @@ func (d *doing) feed(life context.Context) {
 		if n == 0 && err == nil {
 			continue
 		}
-		said, failed := d.put(life, offset, b[:n], err != nil)
-		if failed != nil {
-			d.fed <- failed // The command gets no more, and an end once this one is missed there.
-			return
+		if err != nil && !errors.Is(err, io.EOF) {
+			d.fed <- err // First: the command may end with its input.
 		}
-		if said.Ended {
+		said, failed := d.put(life, offset, b[:n], err != nil)
+		if failed != nil && err == nil {
+			d.fed <- failed // The command gets no more, and an end once this one is missed there.
+		}
+		if failed != nil || said.Ended || err != nil {
 			return
 		}
 		offset += int64(n)
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			d.fed <- err
-			return
-		}
 	}
 }
 

@@ -66,7 +66,7 @@ sandbox of limpet shows it.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(listCommand(p), infoCommand(p), closeCommand(p), keeperCommand(), help)
+	cmd.AddCommand(listCommand(p), infoCommand(p), interruptCommand(p), checkpointCommand(p), rollbackCommand(p), resetCommand(p), closeCommand(p), keeperCommand(), help)
 	return cmd
 }
 

@@ -1,0 +1,101 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/internal/keeper"
+)
+
+// with does something with the session that an argument names, wholly.
+func (p Program) with(cmd *cobra.Command, said string, do func(ctx context.Context, k *keeper.Kept) error) error {
+	ctx, stop := p.Until(cmd.Context())
+	defer stop()
+	r, err := p.Registry()
+	if err != nil {
+		return err
+	}
+	one, err := find(ctx, cmd, r, said, true)
+	if err != nil {
+		return err
+	}
+	k, err := r.Session(ctx, one.Record.Name, nil)
+	if err != nil {
+		return err
+	}
+	defer k.Disconnect()
+	return do(ctx, k)
+}
+
+func interruptCommand(p Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "interrupt name",
+		Short: "Stop what runs in a session",
+		Long: `Interrupt stops the command that runs in a session, as Ctrl-C does, and does not wait for its
+end. The session, its jobs and its terminals stay.`,
+		Example: "  limpet session interrupt build",
+		Args:    noun.Wants(1, 1, "wants the name of a session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.with(cmd, args[0], func(ctx context.Context, k *keeper.Kept) error {
+				ran, err := k.Interrupt(ctx)
+				if err == nil && !ran {
+					p.Note("no command runs in session %q", k.Name())
+				}
+				return err
+			})
+		},
+	}
+}
+
+func checkpointCommand(p Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "checkpoint name checkpoint",
+		Short: "Remember the state of a session's shell",
+		Long: `Checkpoint keeps the state that a session's shell has now under a name of its own, for
+rollback: directory, variables, functions, aliases, options, traps and umask. Files are not a part
+of it. It waits for the command that runs, and lasts as long as the session.`,
+		Example: "  limpet session checkpoint build clean",
+		Args:    noun.Wants(2, 2, "wants the name of a session, and one for the checkpoint"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.with(cmd, args[0], func(ctx context.Context, k *keeper.Kept) error { return k.Checkpoint(ctx, args[1]) })
+		},
+	}
+}
+
+func rollbackCommand(p Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rollback name checkpoint",
+		Short: "Bring the shell of a session back to a checkpoint",
+		Long: `Rollback brings a session's shell back to the state that it had at a checkpoint, which
+stays. Files are as they are, jobs and terminals run on. What is not as it was is said. It waits for
+the command that runs.`,
+		Example: "  limpet session rollback build clean",
+		Args:    noun.Wants(2, 2, "wants the name of a session, and that of a checkpoint; limpet session info has those that there are"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.with(cmd, args[0], func(ctx context.Context, k *keeper.Kept) error {
+				restart, err := k.Rollback(ctx, args[1])
+				if err == nil && restart != nil && len(restart.Lost) > 0 {
+					p.Note("%s", fmt.Sprint(restart))
+				}
+				return err
+			})
+		},
+	}
+}
+
+func resetCommand(p Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "reset name",
+		Short: "Begin a session's shell anew",
+		Long: `Reset brings a session's shell back to the state after its start, and ends what runs in its
+background. Jobs, terminals and checkpoints stay. It waits for the command that runs.`,
+		Example: "  limpet session reset build",
+		Args:    noun.Wants(1, 1, "wants the name of a session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.with(cmd, args[0], func(ctx context.Context, k *keeper.Kept) error { return k.Reset(ctx) })
+		},
+	}
+}
