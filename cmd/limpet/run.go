@@ -57,6 +57,10 @@ of them, so in a "while read" loop lines are lost only to a script that reads (c
 ssh), and -n keeps it from that. With --sandbox it does read ahead of them if standard
 input is a file: give -n in such a loop.
 
+With --session NAME they run in a session that stays when limpet ends, with what they leave
+running, and that is made if there is none; see limpet help session. There limpet reads ahead of
+them, as ssh does, and a command that runs when limpet's terminal is closed runs on.
+
 With --json, each result is one line of JSON on stdout and there is no live
 output. Bytes that are not UTF-8 become U+FFFD there.`,
 		Example: `  limpet run 'cd /tmp' 'x=1' 'echo $x in $PWD'
@@ -65,7 +69,8 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
   limpet run -e --timeout 10m 'make' 'make test'
   limpet run --json 'seq 3 | grep 2' | jq .receipt.pipeline
   limpet run --env GREETING=hello <script.sh
-  sort names | limpet run 'uniq -c'`,
+  sort names | limpet run 'uniq -c'
+  limpet run --session build 'cd src && make'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kept, err := flags.kept.asked(cmd)
 			if err != nil {
