@@ -33,7 +33,7 @@ func (r *Registry) Start(ctx context.Context, spec Spec) (Job, error) {
 	defer done()
 	spec, err = r.resolve(spec)
 	if err == nil {
-		err = transport.Keep(spec.Transport, r.dir)
+		err = transport.Shield(spec.Transport, r.dir)
 	}
 	if err != nil {
 		return fail(err, "")

@@ -85,7 +85,7 @@ type Runner struct {
 	dir     string
 	pool    *capture.Pool
 	pids    *proc.Cursor // nil where there is none
-	keeper  capture.Keeper
+	tender  capture.Tender
 	running sync.WaitGroup
 	closed  bool
 
@@ -270,7 +270,7 @@ func (r *Runner) open(ctx context.Context) error {
 func (r *Runner) end(outputs *capture.Outputs) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.keeper.Keep(outputs.Release())
+	r.tender.Tend(outputs.Release())
 }
 
 // Close waits for the commands that run, ends what they left running, and
@@ -289,7 +289,7 @@ func (r *Runner) Close() error {
 			proc.KillAll(r.entry)
 			guard.Forget(r.entry)
 		}
-		r.keeper.Close()
+		r.tender.Close()
 		r.pool.Close()
 		r.pids.Close()
 		_ = rundir.Remove(r.dir) // Best effort: what stays goes with the program's directory.

@@ -55,7 +55,7 @@ func TestAStateDirectoryThatIsShownIsRefused(t *testing.T) {
 			if !filepath.IsAbs(dir) {
 				dir = filepath.Join(top, dir)
 			}
-			err = where.Keep(dir)
+			err = where.Shield(dir)
 			if row.why == "" {
 				require.NoError(t, err)
 				return

@@ -36,7 +36,7 @@ type Transport struct {
 var (
 	_ transport.Transport    = (*Transport)(nil)
 	_ transport.UserSwitcher = (*Transport)(nil)
-	_ transport.Keeper       = (*Transport)(nil)
+	_ transport.Shielder     = (*Transport)(nil)
 )
 
 // New returns a transport for the policy. It starts nothing, but refuses a
@@ -64,10 +64,10 @@ func (t *Transport) User() *transport.Credential {
 	return &who
 }
 
-// Keep implements [transport.Keeper]. The error is an [*Error], ErrProtect, for a
+// Shield implements [transport.Shielder]. The error is an [*Error], ErrProtect, for a
 // directory that the policy shows, or in which it shows something. Without a policy that
 // is nothing.
-func (t *Transport) Keep(dir string) error {
+func (t *Transport) Shield(dir string) error {
 	if t == nil || t.policy.unconfined != "" {
 		return nil
 	}

@@ -50,7 +50,7 @@ type Registry struct {
 }
 
 // New returns a registry without sessions. It starts nothing, and makes no files. A nil
-// opts is fine. The error is that of [sandbox.New] or [sandbox.Transport.Keep]: a policy that
+// opts is fine. The error is that of [sandbox.New] or [sandbox.Transport.Shield]: a policy that
 // cannot be right, or that shows the StateDir, is found here.
 func New(opts *Options) (*Registry, error) {
 	o := opts.withDefaults()
@@ -63,7 +63,7 @@ func New(opts *Options) (*Registry, error) {
 	if o.Policy != nil {
 		where, err := sandbox.New(*o.Policy)
 		if err == nil && o.StateDir != "" {
-			err = where.Keep(o.StateDir)
+			err = where.Shield(o.StateDir)
 		}
 		if err != nil {
 			return nil, err
@@ -83,7 +83,7 @@ var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // Open returns the session of that name, and makes it if there is none. It starts
 // nothing: the session's first use does. A Spec is for a session that is made; a nil one
 // is fine. It waits for one of that name that is being closed; ctx bounds that. Errors are
-// ErrName, ErrTooMany, ErrClosed, and those of [sandbox.New] and [sandbox.Transport.Keep].
+// ErrName, ErrTooMany, ErrClosed, and those of [sandbox.New] and [sandbox.Transport.Shield].
 func (r *Registry) Open(ctx context.Context, name string, spec *Spec) (*Session, error) {
 	for {
 		s, err := r.find(name, spec)

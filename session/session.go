@@ -61,7 +61,7 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 	if s.policy != nil {
 		where, err := s.sandboxed(*s.policy)
 		if err == nil && r.opts.StateDir != "" { // Else it is in the runtime directory, of which a sandbox sees nothing.
-			err = where.Keep(r.opts.StateDir)
+			err = where.Shield(r.opts.StateDir)
 		}
 		if err != nil {
 			return nil, err

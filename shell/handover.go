@@ -182,7 +182,7 @@ func (h *Running) attend() {
 	if h.r.stuck || errors.Is(writeErr, ipc.ErrWriterStuck) {
 		h.r.Abandon()
 	} else {
-		h.b.shell.keeper.Keep(h.r.Release())
+		h.b.shell.tender.Tend(h.r.Release())
 	}
 	h.b.close() // Its exit trap is the session's, which goes on.
 	if lost := h.b.obituary.lost; lost != nil {

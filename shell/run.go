@@ -69,7 +69,7 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 func (b *bash) drop(r *running) {
 	r.inlet.end()
 	_ = r.monitor.Finish(context.Background(), false, 0) // Nothing was written: no Writer can be stuck.
-	b.shell.keeper.Keep(r.Release())
+	b.shell.tender.Tend(r.Release())
 }
 
 // withoutFiles retires bash if its files are beyond repair: the next one has its own.
@@ -296,7 +296,7 @@ func (b *bash) collect(ctx context.Context, r *running) (command.Result, error) 
 		r.Abandon()
 	} else {
 		b.spoolOutput(r, &res)
-		b.shell.keeper.Keep(r.Release())
+		b.shell.tender.Tend(r.Release())
 	}
 	res.Elapsed = time.Since(r.started)
 	res.Receipt.User, res.Receipt.System = r.clock.end(b)

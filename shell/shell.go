@@ -35,7 +35,7 @@ type PersistentShell struct {
 	opts    Options
 	owner   *files.Owner // whose the files are; nil: this program's user
 	program *rundir.Program
-	keeper  capture.Keeper
+	tender  capture.Tender
 	spool   spool
 
 	// turn holds a token while nobody uses bash; whoever took it owns the
@@ -390,7 +390,7 @@ func (s *PersistentShell) release() {
 		_ = s.runner.Close() // Its processes were ours, and are gone.
 	}
 	s.saves.close()
-	s.keeper.Close()
+	s.tender.Close()
 	s.spool.close()
 	s.program.Release()
 	guard.Forget(s.entry)

@@ -64,7 +64,7 @@ func (r *Registry) spawn(ctx context.Context, t *Terminal, spec Spec) (err error
 	if err := r.guard(); err != nil {
 		return err
 	}
-	if err := transport.Keep(spec.Transport, r.dir); err != nil {
+	if err := transport.Shield(spec.Transport, r.dir); err != nil {
 		return err
 	}
 	p := &program{name: t.id, out: newRing(spec.BufferLimit), read: make(chan struct{}), in: writing{turn: make(chan struct{}, 1)}, feedAt: spec.BufferLimit / 2}

@@ -125,19 +125,19 @@ func UserOf(t Transport) *Credential {
 	return nil
 }
 
-// Keeper is a Transport that keeps processes from files of this program's. A transport
-// around it must pass Keep on.
-type Keeper interface {
-	// Keep returns an error if a process could see or write something in the directory,
+// Shielder is a Transport that keeps processes from files of this program's. A transport
+// around it must pass Shield on.
+type Shielder interface {
+	// Shield returns an error if a process could see or write something in the directory,
 	// or make it: it need not be there.
-	Keep(dir string) error
+	Shield(dir string) error
 }
 
-// Keep asks the Transport, if it is a Keeper, about a directory whose files this program
+// Shield asks the Transport, if it is a Shielder, about a directory whose files this program
 // trusts, such as the records of jobs.
-func Keep(t Transport, dir string) error {
-	if k, ok := t.(Keeper); ok {
-		return k.Keep(dir)
+func Shield(t Transport, dir string) error {
+	if k, ok := t.(Shielder); ok {
+		return k.Shield(dir)
 	}
 	return nil
 }

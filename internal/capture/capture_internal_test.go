@@ -285,10 +285,10 @@ func TestKeeperBoundsWhatAJobWritesAndDropsTheFileWhenItEnds(t *testing.T) {
 	c := o.stdout
 	job, err := os.OpenFile(c.path(), os.O_WRONLY|os.O_APPEND, 0)
 	require.NoError(t, err)
-	var k Keeper
+	var k Tender
 	held := o.Release()
 	require.Len(t, held, 1)
-	k.Keep(held)
+	k.Tend(held)
 	for range 8 {
 		_, err = job.Write(bytes.Repeat([]byte("x"), 1<<20))
 		require.NoError(t, err)
@@ -312,8 +312,8 @@ func TestAClosedKeeperDropsWhatItGets(t *testing.T) {
 	job, err := os.Open(path)
 	require.NoError(t, err)
 	defer job.Close() // Read only.
-	var k Keeper
+	var k Tender
 	k.Close()
-	k.Keep(o.Release())
+	k.Tend(o.Release())
 	assert.NoFileExists(t, path)
 }

@@ -3,5 +3,5 @@
 //
 // A [Pool] makes captures and uses them again; [Outputs] are those of one command; a [Monitor]
 // looks after them while the command runs, streams them to Writers and keeps them bounded; and a
-// [Keeper] does so once the command has ended and left a job behind that still writes.
+// [Tender] does so once the command has ended and left a job behind that still writes.
 package capture

@@ -85,7 +85,7 @@ var errHeld = errors.New("ipc: a process that the command left behind still writ
 
 // Move gives the capture of a stream (1 or 2) a new name, under which the
 // caller owns it; it is not used again. A capture that somebody still writes
-// to is not moved: Release returns it, for the [Keeper] to bound.
+// to is not moved: Release returns it, for the [Tender] to bound.
 func (o *Outputs) Move(fd int, path string) error {
 	c := &o.stdout
 	if fd == 2 {
@@ -107,7 +107,7 @@ func (o *Outputs) Move(fd int, path string) error {
 }
 
 // Release gives the captures back for other commands. It returns those that
-// somebody still writes to, for a [Keeper] to tend.
+// somebody still writes to, for a [Tender] to tend.
 func (o *Outputs) Release() []*Held {
 	var held []*Held
 	for _, c := range []*capture{o.stdout, o.stderr} {

@@ -25,11 +25,11 @@ func (h *Held) tend() (gone, grew bool) {
 // are in use, for want of leases: those of the last commands.
 const keptBlindly = 64
 
-// Keeper looks after the captures that are held: what a job goes on writing
+// Tender looks after the captures that are held: what a job goes on writing
 // stays bounded on disk, and the file goes when the job does. Its goroutine
 // lives while there is something to keep. The zero value is ready for use, by
 // any number of goroutines.
-type Keeper struct {
+type Tender struct {
 	mu     sync.Mutex
 	held   []*Held
 	stop   chan struct{} // closed by Close; nil while no goroutine runs
@@ -39,35 +39,35 @@ type Keeper struct {
 
 // The pauses between two looks at what jobs write.
 const (
-	keepFast = 5 * time.Millisecond
-	keepSlow = 250 * time.Millisecond
+	tendFast = 5 * time.Millisecond
+	tendSlow = 250 * time.Millisecond
 )
 
-// Keep takes over the captures.
-func (k *Keeper) Keep(held []*Held) {
+// Tend takes over the captures.
+func (t *Tender) Tend(held []*Held) {
 	if len(held) == 0 {
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
 		dropAll(held)
 		return
 	}
-	k.held = append(k.held, held...)
-	for len(k.held) > keptBlindly && users(k.held[0].c.f) == unknown {
-		k.held[0].c.drop()
-		k.held = k.held[1:]
+	t.held = append(t.held, held...)
+	for len(t.held) > keptBlindly && users(t.held[0].c.f) == unknown {
+		t.held[0].c.drop()
+		t.held = t.held[1:]
 	}
-	if k.stop == nil {
-		k.stop, k.ended = make(chan struct{}), make(chan struct{})
-		go k.loop(k.stop, k.ended)
+	if t.stop == nil {
+		t.stop, t.ended = make(chan struct{}), make(chan struct{})
+		go t.loop(t.stop, t.ended)
 	}
 }
 
-func (k *Keeper) loop(stop, ended chan struct{}) {
+func (t *Tender) loop(stop, ended chan struct{}) {
 	defer close(ended)
-	pause := keepFast
+	pause := tendFast
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -76,49 +76,49 @@ func (k *Keeper) loop(stop, ended chan struct{}) {
 			return
 		case <-timer.C:
 		}
-		k.mu.Lock()
-		grew := k.look()
-		if len(k.held) == 0 {
-			k.stop = nil
-			k.mu.Unlock()
+		t.mu.Lock()
+		grew := t.look()
+		if len(t.held) == 0 {
+			t.stop = nil
+			t.mu.Unlock()
 			return
 		}
-		k.mu.Unlock()
-		if pause = min(pause*2, keepSlow); grew {
-			pause = keepFast
+		t.mu.Unlock()
+		if pause = min(pause*2, tendSlow); grew {
+			pause = tendFast
 		}
 		timer.Reset(pause)
 	}
 }
 
 // look tends what is held. The caller holds mu.
-func (k *Keeper) look() (grew bool) {
-	kept := k.held[:0]
-	for _, h := range k.held {
+func (t *Tender) look() (grew bool) {
+	kept := t.held[:0]
+	for _, h := range t.held {
 		gone, more := h.tend()
 		grew = grew || more
 		if !gone {
 			kept = append(kept, h)
 		}
 	}
-	clear(k.held[len(kept):])
-	k.held = kept
+	clear(t.held[len(kept):])
+	t.held = kept
 	return grew
 }
 
 // Close drops what is held, whoever still writes to it, and waits for the
 // goroutine. It is safe to call twice.
-func (k *Keeper) Close() {
-	k.mu.Lock()
-	k.closed = true
-	stop, ended := k.stop, k.ended
+func (t *Tender) Close() {
+	t.mu.Lock()
+	t.closed = true
+	stop, ended := t.stop, t.ended
 	if stop != nil {
 		close(stop)
-		k.stop = nil
+		t.stop = nil
 	}
-	dropAll(k.held)
-	k.held = nil
-	k.mu.Unlock()
+	dropAll(t.held)
+	t.held = nil
+	t.mu.Unlock()
 	if ended != nil {
 		<-ended
 	}
