@@ -34,14 +34,14 @@ func playClient(dir, name, script string) error {
 	return nil
 }
 
-// victims are who is killed, and how.
+// victims says which processes a round kills.
 type victims struct {
 	client, keeper, bash bool
 	stop                 bool // the keeper stands still for a moment before
 }
 
-// Whoever dies at whatever moment: a command runs once or not at all, the state is what it was or its
-// loss is told, and the name works again at once.
+// Processes are killed at random moments. A command must run once or not at all, the session must have its
+// state or say that it was lost, and its name must work again at once.
 func TestDeathsAtRandomMoments(t *testing.T) {
 	testenv.Slow(t)
 	dir := testenv.TempDir(t)

@@ -8,8 +8,8 @@
 //	defer kept.Disconnect()
 //	res, err := kept.Run(ctx, "cd src && make")
 //
-// There is no server: who asks for a name that nobody has starts a keeper, by executing the
-// program again (Registry.Execute), and the directory says which there are:
+// There is no server. A program that asks for a name which is not in use starts a keeper, by executing
+// itself again (Registry.Execute). A directory says which keepers there are:
 //
 //	DIR/BOOT/lock              held while a name is looked up, or taken
 //	        /ID/record.json    who has which name, whole whenever it is read

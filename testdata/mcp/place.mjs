@@ -71,7 +71,7 @@ export async function inPlace(body) {
 		await body(place);
 		await gone(mark);
 		// The directory of this user stays, for the next limpet.
-		const left = () => readdirSync(dirs.run, { recursive: true }).filter((name) => name !== `limpet-${process.getuid()}`);
+		const left = () => below(dirs.run).filter((name) => name !== `limpet-${process.getuid()}`);
 		await until("no directory is left", () => left().length === 0).catch((error) => {
 			throw new Error(`${error.message}:\n${left().join("\n")}`);
 		});
@@ -82,6 +82,18 @@ export async function inPlace(body) {
 		for (const { pid } of processes(mark)) kill(pid);
 		// What was killed may be about to write still.
 		rmSync(root, { recursive: true, force: true, maxRetries: 10 });
+	}
+}
+
+// below lists what is below a directory. What goes while it is listed makes it begin again: that is what
+// a guard does which cleans up just now.
+function below(dir) {
+	for (;;) {
+		try {
+			return readdirSync(dir, { recursive: true });
+		} catch (error) {
+			if (error.code !== "ENOENT" || error.path === dir) throw error;
+		}
 	}
 }
 

@@ -44,8 +44,8 @@ func Wants(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// Pick returns which of all is meant: the one that is said, or the one of which that is the beginning.
-// If there is none, found is false.
+// Pick returns the name in all that a user means by said: said itself, or the only name that begins with
+// it. Found is false if there is none. The error is a [*UsageError] if several begin with it.
 func Pick(cmd *cobra.Command, kind, said string, all []string) (name string, found bool, err error) {
 	if said == "" {
 		return "", false, Usagef(cmd, `"" is no %s; is a variable empty?`, kind)
@@ -77,7 +77,8 @@ func Some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Table prints rows below a head, in columns. What is in a cell is shown on one line.
+// Table prints rows in aligned columns. The first row is the heading, if the caller wants one. Line breaks and
+// control characters in a cell are replaced, so that a cell cannot break the table.
 func Table(w io.Writer, rows ...[]string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
