@@ -132,7 +132,7 @@ func TestImportsPointDownOnly(t *testing.T) {
 			reason: "what is on a screen has nothing to do with who prints it"},
 		{pkg: "terminal/keys", only: []string{},
 			reason: "what keys send has nothing to do with who gets it"},
-		{pkg: "terminal/remote", only: ours("terminal", "internal/socket"),
+		{pkg: "terminal/remote", only: ours("terminal", "internal/socket", "internal/jsonhttp"),
 			reason: "it passes on what a terminal can do, and needs nothing besides"},
 		{pkg: "sandbox", never: ours("shell", "oneshot", "ipc", "session", "jobs", "mcpserver"),
 			reason: "it wraps a transport, and knows nothing of what runs in it; its tests may try it with a shell"},

@@ -10,11 +10,12 @@ import (
 // the zero Filter means nothing, unless All is set: a name that was left empty by
 // mistake is not to stop everything.
 type Filter struct {
-	All bool
+	All bool `json:"all,omitempty"`
 
-	Task, Session string
-	Labels        map[string]string // a job must have all of these
-	States        []State
+	Task    string            `json:"task,omitempty"`
+	Session string            `json:"session,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"` // a job must have all of these
+	States  []State           `json:"states,omitempty"`
 }
 
 var errNoFilter = errors.New("the filter names nothing: is a name empty?")

@@ -14,19 +14,20 @@ import (
 type LogOptions struct {
 	// Offset and Bytes: so many bytes from that offset on; a negative offset counts from the
 	// end. Without Bytes, 32 KiB.
-	Offset *int64
-	Bytes  int
+	Offset *int64 `json:"offset,omitempty"`
+	Bytes  int    `json:"bytes,omitempty"`
 
 	// Line is the number of the first line, from 1; Lines says how many. Without
 	// Lines, 100.
-	Line  int64
-	Lines int
+	Line  int64 `json:"line,omitempty"`
+	Lines int   `json:"lines,omitempty"`
 
 	// Head and Tail: so many of the first lines that are kept, or of the last ones.
-	Head, Tail int
+	Head int `json:"head,omitempty"`
+	Tail int `json:"tail,omitempty"`
 
 	// Plain takes escape sequences out.
-	Plain bool
+	Plain bool `json:"plain,omitempty"`
 }
 
 // The defaults of [LogOptions].

@@ -9,19 +9,19 @@ import (
 // PollOptions say what a Poll returns. A nil *PollOptions is fine.
 type PollOptions struct {
 	// Lines is how many of the last lines come with it. 0 means 10, negative none.
-	Lines int
+	Lines int `json:"lines,omitempty"`
 
 	// Bytes bounds New, and NewLines how many lines it has. The rest comes with the next
 	// Poll. 0 means 32 KiB, and any number of lines.
-	Bytes    int
-	NewLines int
+	Bytes    int `json:"bytes,omitempty"`
+	NewLines int `json:"new_lines,omitempty"`
 
 	// Plain takes escape sequences out.
-	Plain bool
+	Plain bool `json:"plain,omitempty"`
 
 	// Since, if not nil, is the offset from which on New is new. Nothing is remembered
 	// then.
-	Since *int64
+	Since *int64 `json:"since,omitempty"`
 }
 
 // The defaults of [PollOptions].

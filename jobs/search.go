@@ -15,10 +15,10 @@ type Match struct {
 // SearchOptions say what a Search returns.
 type SearchOptions struct {
 	// From is the offset to begin at.
-	From int64
+	From int64 `json:"from,omitempty"`
 
 	// Max bounds the matches. 0 means 100.
-	Max int
+	Max int `json:"max,omitempty"`
 }
 
 // Found is what a Search has found.

@@ -36,57 +36,61 @@ const (
 // Spec is a job to start. The zero value of each field but Command is a good default.
 type Spec struct {
 	// Command is a script for bash -c.
-	Command string
+	Command string `json:"command"`
 
 	// Dir is where it runs; empty means that of the registry. A relative one is
 	// taken from there.
-	Dir string
+	Dir string `json:"dir,omitempty"`
 
 	// Env is added to the registry's environment, and wins.
-	Env []string
+	Env []string `json:"env,omitempty"`
 
 	// PTY runs it on a terminal of its own, of Size, which 0 makes 24 by 80. Then it
 	// can be written to, and its output is what a terminal gets. TERM is
 	// xterm-256color unless Env has one.
-	PTY  bool
-	Size Size
+	PTY  bool `json:"pty,omitempty"`
+	Size Size `json:"size,omitzero"`
 
 	// Stdin lets a job that is on no terminal be written to. Else it reads
 	// end-of-file.
-	Stdin bool
+	Stdin bool `json:"stdin,omitempty"`
 
 	// Task and Session are the caller's names for what the job belongs to, Labels
 	// whatever else it is to be found by.
-	Task, Session string
-	Labels        map[string]string
+	Task    string            `json:"task,omitempty"`
+	Session string            `json:"session,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
 
 	// Watch are regular expressions (RE2). A line of output that matches one is an
 	// event: see [WatchLimits].
-	Watch []string
+	Watch []string `json:"watch,omitempty"`
 
 	// Notify makes the end of the job an event. With Watch, the end is told and matches
 	// are not: the job says so in Warnings.
-	Notify bool
+	Notify bool `json:"notify,omitempty"`
 
 	// Lifetime is WithProgram if it is empty.
-	Lifetime Lifetime
+	Lifetime Lifetime `json:"lifetime,omitempty"`
 
 	// Timeout stops the job after that time, also when the program is gone by then. 0
 	// means never.
-	Timeout time.Duration
+	Timeout time.Duration `json:"timeout_ns,omitempty"`
 
 	// OutputLimit is as in Options; 0 means that of the registry.
-	OutputLimit int64
+	OutputLimit int64 `json:"output_limit,omitempty"`
 
 	// Transport is where it runs; nil means that of the registry. A policy comes with
 	// it: a sandbox is a Transport. Only the local one has Detached jobs.
-	Transport transport.Transport
+	Transport transport.Transport `json:"-"`
 
 	own []string // Env as it was given: a sandbox passes it on
 }
 
 // Size is that of a terminal, in characters.
-type Size struct{ Rows, Cols uint16 }
+type Size struct {
+	Rows uint16 `json:"rows"`
+	Cols uint16 `json:"cols"`
+}
 
 func (s Size) check() error {
 	if s.Rows == 0 || s.Cols == 0 || s.Rows > math.MaxInt16 || s.Cols > math.MaxInt16 {

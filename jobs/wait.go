@@ -18,24 +18,24 @@ import (
 type WaitOptions struct {
 	// IDs are the jobs, of which any will do. None means all that have not finished
 	// now.
-	IDs []string
+	IDs []string `json:"ids,omitempty"`
 
 	// Pattern is a regular expression (RE2) for a line of output, looked for in all
 	// that is kept from offset From on. The last line counts when it has a newline, or
 	// for a prompt, when the job has printed nothing for a moment.
-	Pattern string
-	From    int64
+	Pattern string `json:"pattern,omitempty"`
+	From    int64  `json:"from,omitempty"`
 
 	// Silence ends the wait when a job has printed nothing for so long.
-	Silence time.Duration
+	Silence time.Duration `json:"silence_ns,omitempty"`
 
 	// Port ends the wait when somebody listens there: a number, on this machine, or
 	// HOST:PORT. It need not be the job.
-	Port string
+	Port string `json:"port,omitempty"`
 
 	// Timeout ends the wait. 0, and what is larger, means Options.MaxWait: Waited
 	// says so.
-	Timeout time.Duration
+	Timeout time.Duration `json:"timeout_ns,omitempty"`
 }
 
 // WaitReason says why a wait has ended.

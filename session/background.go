@@ -68,6 +68,18 @@ func (s *Session) StartTerminal(ctx context.Context, spec terminal.Spec) (*termi
 	return r.Start(ctx, spec)
 }
 
+// Jobs returns the jobs of all sessions of the registry: see [Registry.Jobs].
+func (s *Session) Jobs() (jobs.Handle, error) {
+	r, err := s.r.Jobs()
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Terminals returns the terminals of all sessions of the registry: see [Registry.Terminals].
+func (s *Session) Terminals() (*terminal.Registry, error) { return s.r.Terminals() }
+
 // surroundings is what a program finds that is started in a session.
 type surroundings struct {
 	dir       string

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/jobs"
 )
 
 // Handle is a session, wherever it is: a [*Session] is one of this program, and the session of
@@ -28,6 +29,11 @@ type Handle interface {
 
 	// HandOver moves the command that runs now to the background, as a job.
 	HandOver(ctx context.Context) error
+
+	// StartJob starts a job in the session: in its directory, with what its shell exports. Jobs
+	// returns what its jobs are looked at by, and stopped; there may be others.
+	StartJob(ctx context.Context, spec jobs.Spec) (jobs.Job, error)
+	Jobs() (jobs.Handle, error)
 
 	// Fork makes a session of another name with the state that this one has now.
 	Fork(ctx context.Context, name string) (Handle, error)

@@ -31,34 +31,34 @@ var MaxSize = Size{Cols: 1000, Rows: 500}
 type Spec struct {
 	// Argv is a program with its arguments. One without a slash is looked for in the
 	// PATH of its environment.
-	Argv []string
+	Argv []string `json:"argv,omitempty"`
 
 	// Line is a line for bash -c.
-	Line string
+	Line string `json:"line,omitempty"`
 
 	// Dir is where it runs; empty means that of the registry. A relative one is taken
 	// from there.
-	Dir string
+	Dir string `json:"dir,omitempty"`
 
 	// Env is added to the registry's environment, and wins.
-	Env []string
+	Env []string `json:"env,omitempty"`
 
 	// Size is that of the screen; zero means DefaultSize.
-	Size Size
+	Size Size `json:"size,omitzero"`
 
 	// Session is the caller's name for what the terminal belongs to, of 1 KiB at most.
-	Session string
+	Session string `json:"session,omitempty"`
 
 	// BufferLimit is as in Options; 0 means that of the registry.
-	BufferLimit int64
+	BufferLimit int64 `json:"buffer_limit,omitempty"`
 
 	// Transport is where it runs; nil means that of the registry. A policy comes with
 	// it: a sandbox is a Transport.
-	Transport transport.Transport
+	Transport transport.Transport `json:"-"`
 
 	// Record is a file to be made, for an asciicast v2 of all that is printed. It is an
 	// error if there is one already. A relative one is taken from the program's directory.
-	Record string
+	Record string `json:"record,omitempty"`
 
 	path string   // of the program
 	own  []string // Env as it was given: a sandbox passes it on

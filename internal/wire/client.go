@@ -1,19 +1,15 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
-	"syscall"
-	"time"
 
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/session"
 )
 
@@ -28,38 +24,38 @@ var (
 
 var errClientClosed = fmt.Errorf("the connection is %w", session.ErrClosed)
 
-// idleConnection is how long a connection is kept that nobody uses.
-const idleConnection = 30 * time.Second
-
 // Client reaches the sessions of another program. Its methods are safe for concurrent use.
 // Disconnect it.
 type Client struct {
-	http      *http.Client
-	transport *http.Transport
-	life      context.Context
-	end       context.CancelCauseFunc
+	http      *jsonhttp.Client
+	transport http.RoundTripper // of http, for who speaks another protocol to the same program
 }
 
 // NewClient returns a client. Dial makes a connection each time that one is needed; nothing is
 // done before the first call.
 func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
-	c := &Client{transport: &http.Transport{
-		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-		DisableCompression:  true,
-		IdleConnTimeout:     idleConnection,
-		MaxIdleConnsPerHost: 4,
-	}}
-	c.http = &http.Client{Transport: c.transport}
-	c.life, c.end = context.WithCancelCause(context.Background())
+	c := &Client{transport: jsonhttp.Dialing(dial)}
+	c.http = jsonhttp.NewClient(c.transport, jsonhttp.Errors{Gone: ErrGone, Unreachable: ErrUnreachable, Closed: errClientClosed, Said: said})
 	return c
+}
+
+// said makes an error again of an answer that is one.
+func said(answer []byte) error {
+	var f failure
+	switch {
+	case json.Unmarshal(answer, &f) != nil || f.Error == "":
+		return nil
+	case f.Tree == nil:
+		return errors.New(f.Error)
+	case f.Value != nil:
+		return &partly{f.Tree.unpack(), f.Value}
+	}
+	return f.Tree.unpack()
 }
 
 // Disconnect ends all calls, with ErrClosed, and no session. It is safe to call twice, and beside
 // everything else.
-func (c *Client) Disconnect() {
-	c.end(errClientClosed)
-	c.transport.CloseIdleConnections()
-}
+func (c *Client) Disconnect() { c.http.Close() }
 
 // Hello asks the program what it is.
 func (c *Client) Hello(ctx context.Context) (Hello, error) {
@@ -81,97 +77,10 @@ func (c *Client) List(ctx context.Context) ([]session.Info, error) {
 // Session returns the session of that name. That there is one is found out by its methods.
 func (c *Client) Session(name string) *Session { return &Session{c: c, name: name} }
 
-// call asks, and reads the answer into a value.
+// call asks, and reads the answer into a value. A connection that just ends is tried again: a command is
+// asked for by its id; what else may be done twice then does no harm, or says so.
 func (c *Client) call(ctx context.Context, method, path string, content, value any) error {
-	resp, err := c.open(ctx, method, path, content)
-	if err != nil {
-		return err
-	}
-	defer resp.close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
-	if err != nil {
-		return resp.broken(err)
-	}
-	if err := json.Unmarshal(b, value); err != nil {
-		return fmt.Errorf("%w: its answer makes no sense: %w", ErrUnreachable, err)
-	}
-	return nil
-}
-
-// opened is an answer whose body is to be read. It is closed by close.
-type opened struct {
-	*http.Response
-	ctx  context.Context
-	free func()
-}
-
-// open asks. What is no success is an error. The content is bytes, or goes as JSON.
-func (c *Client) open(ctx context.Context, method, path string, content any) (*opened, error) {
-	var send []byte
-	switch content := content.(type) {
-	case nil:
-	case []byte:
-		send = content
-	default:
-		b, err := json.Marshal(content)
-		if err != nil {
-			return nil, err
-		}
-		send = b
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
-	free := func() {
-		stop()
-		cancel(nil)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://limpet/v1"+path, bytes.NewReader(send))
-	if err != nil {
-		free()
-		return nil, err
-	}
-	// A connection that just ends is tried again. A command is asked for by its id; what else may be
-	// done twice then does no harm, or says so.
-	req.Header["Idempotency-Key"] = []string{}
-	resp, err := c.http.Do(req)
-	o := &opened{Response: resp, ctx: ctx, free: free}
-	if err != nil {
-		defer free() // Behind: it is a cause, too.
-		return nil, o.broken(err)
-	}
-	if resp.StatusCode == http.StatusOK {
-		return o, nil
-	}
-	defer o.close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
-	if err != nil {
-		return nil, o.broken(err)
-	}
-	var said failure
-	if json.Unmarshal(b, &said) != nil || said.Error == "" {
-		return nil, fmt.Errorf("%w: its answer is %s: %.200q", ErrUnreachable, resp.Status, b)
-	}
-	if said.Tree == nil {
-		return nil, errors.New(said.Error)
-	}
-	return nil, said.Tree.unpack()
-}
-
-func (o *opened) close() {
-	o.free()           // It ends a read that waits.
-	_ = o.Body.Close() // It was read, or is not wanted.
-}
-
-// broken says why a connection broke.
-func (o *opened) broken(err error) error {
-	switch cause := context.Cause(o.ctx); {
-	case cause != nil:
-		return cause
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
-		return ErrGone
-	}
-	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	return c.http.Call(ctx, jsonhttp.Request{Method: method, Path: path, Content: content, Again: true}, value)
 }
 
 // below is the path of a session.

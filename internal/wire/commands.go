@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/session"
 )
 
@@ -24,7 +25,7 @@ func (h *Handler) getCommands(s session.Handle, _ http.ResponseWriter, _ *http.R
 // output from there; else it comes at once.
 func (h *Handler) postCommand(s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
 	var req request
-	if err := bodyJSON(w, r, mostBody, &req); err != nil {
+	if err := jsonhttp.Decode(w, r, mostBody, &req); err != nil {
 		return nil, err
 	}
 	if _, _, err := offsets(r); err != nil {
@@ -63,8 +64,8 @@ func (h *Handler) getOutput(s session.Handle, w http.ResponseWriter, r *http.Req
 
 // offsets are those from which on the streams are wanted; a negative one is not wanted.
 func offsets(r *http.Request) (out, errs int64, err error) {
-	out, err1 := parameter(r, "out", -1)
-	errs, err2 := parameter(r, "err", -1)
+	out, err1 := jsonhttp.Number(r, "out", -1)
+	errs, err2 := jsonhttp.Number(r, "err", -1)
 	return out, errs, cmp.Or(err1, err2)
 }
 
@@ -126,11 +127,11 @@ func (h *Handler) postStdin(s session.Handle, w http.ResponseWriter, r *http.Req
 	if err != nil {
 		return nil, err
 	}
-	offset, err := parameter(r, "offset", 0)
+	offset, err := jsonhttp.Number(r, "offset", 0)
 	if err != nil {
 		return nil, err
 	}
-	b, err := body(w, r, mostStdin)
+	b, err := jsonhttp.Body(w, r, mostStdin)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (h *Handler) postStop(s session.Handle, w http.ResponseWriter, r *http.Requ
 		return nil, err
 	}
 	var in what
-	if err := bodyJSON(w, r, mostSmall, &in); err != nil {
+	if err := jsonhttp.Decode(w, r, mostSmall, &in); err != nil {
 		return nil, err
 	}
 	one.stop(cmp.Or(in.Why.unpack(), errStopped))

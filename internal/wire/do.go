@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/session"
 )
@@ -228,11 +229,11 @@ func (d *doing) once(life context.Context, out, errs int64, each func(frame), as
 	if len(ask) > 0 {
 		method, path, content = http.MethodPost, fmt.Sprintf("?out=%d&err=%d", out, errs), ask[0]
 	}
-	resp, err := d.s.c.open(life, method, below(d.s.name)+"/commands"+path, content)
+	resp, err := d.s.c.http.Open(life, jsonhttp.Request{Method: method, Path: below(d.s.name) + "/commands" + path, Content: content, Again: true})
 	if err != nil {
 		return came{}, err
 	}
-	defer resp.close()
+	defer resp.Close()
 	if len(ask) > 0 {
 		close(d.accepted)
 	}
@@ -240,7 +241,7 @@ func (d *doing) once(life context.Context, out, errs int64, each func(frame), as
 	for {
 		f, err := readFrame(r)
 		if err != nil {
-			return came{}, resp.broken(err)
+			return came{}, resp.Broken(err)
 		}
 		if f.stream != streamLast {
 			each(f)

@@ -26,6 +26,20 @@
 //	                                the last. {"next": N}, the offset of the next one; "ended" if nobody reads any more
 //	POST ./commands/ID/stop         stops it, as the end of its caller's context does
 //
+//	GET  ./jobs                     a list of jobs.Job
+//	POST ./jobs                     a jobs.Spec: starts a job in the session; jobs.Job. It is not to be asked for twice
+//	POST ./jobs/list ./jobs/stop    a jobs.Filter: a list of jobs.Job, of jobs.Stopped
+//	POST ./jobs/wait                jobs.WaitOptions; jobs.Waited, when it has come
+//	GET  ./jobs/ID                  jobs.Job
+//	POST ./jobs/ID/poll ./log       jobs.PollOptions, jobs.LogOptions; jobs.Polled, jobs.Log, with the bytes as "raw" if they are no text
+//	POST ./jobs/ID/search           {"pattern"} and jobs.SearchOptions; jobs.Found
+//	POST ./jobs/ID/history          a list of jobs.Event
+//	GET  ./jobs/ID/output?from=N    a stream, as that of a command: what the job prints
+//	POST ./jobs/ID/write ./submit   the bytes; {"written": N}
+//	POST ./jobs/ID/eof ./resize ./stop ./forget
+//	POST ./terminals                a terminal.Spec: starts a program on a terminal; terminal.Info
+//	     ./terminals...             as package terminal/remote has it
+//
 // A stream is frames, and ends with the command:
 //
 //	1 OFFSET MISSED LENGTH\n    and so many bytes of stdout, the first of them at OFFSET; MISSED bytes before it are not kept
@@ -36,7 +50,8 @@
 // waits for nobody who reads: who is too slow misses something, and is told.
 //
 // A failure has a status of 400 or more and is {"error": "...", "is": ["closed"], "tree": {...}}: its
-// text, what it is for errors.Is, and the error as a tree, from which a client makes it again.
+// text, what it is for errors.Is, and the error as a tree, from which a client makes it again. What was done all
+// the same is in "value".
 //
 // Fields are only added, and unknown ones are ignored. A header has at most 32 KiB, a body 8 MiB. A
 // command runs on when its caller's connection breaks. Commands that have ended are kept: the last

@@ -25,6 +25,9 @@ type failure struct {
 	Error string   `json:"error"`
 	Is    []string `json:"is,omitempty"`
 	Tree  *node    `json:"tree,omitempty"`
+
+	// Value is what was done all the same.
+	Value json.RawMessage `json:"value,omitempty"`
 }
 
 // node is an error on its way. An error is a tree: what it wraps are its branches.
@@ -78,6 +81,11 @@ var sentinels = []struct {
 	{"job_owned", jobs.ErrOwned, http.StatusConflict},
 	{"too_many_jobs", jobs.ErrTooMany, http.StatusConflict},
 	{"job_not_read", jobs.ErrNotRead, http.StatusConflict},
+	{"terminal_not_found", terminal.ErrNotFound, http.StatusNotFound},
+	{"terminal_nothing_to_run", terminal.ErrNothingToRun, http.StatusBadRequest},
+	{"terminal_no_program", terminal.ErrNoProgram, http.StatusBadRequest},
+	{"terminal_size", terminal.ErrSize, http.StatusBadRequest},
+	{"too_many_terminals", terminal.ErrTooMany, http.StatusConflict},
 	{"sandbox_no_policy", sandbox.ErrNoPolicy, http.StatusConflict},
 	{"sandbox_no_workspace", sandbox.ErrNoWorkspace, http.StatusConflict},
 	{"sandbox_bad_workspace", sandbox.ErrBadWorkspace, http.StatusConflict},
@@ -257,7 +265,11 @@ var kinds = []kind{
 
 // failed is what an answer says of an error, with its status.
 func failed(err error) (failure, int) {
-	f := failure{Error: err.Error(), Tree: pack(err)}
+	var value json.RawMessage
+	if p, ok := err.(*partly); ok { // It is nothing that others wrap.
+		err, value = p.error, p.value
+	}
+	f := failure{Error: err.Error(), Tree: pack(err), Value: value}
 	status := 0
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {

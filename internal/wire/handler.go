@@ -2,15 +2,13 @@ package wire
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
-	"time"
+	"sync"
 
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/terminal"
 )
 
 // Sessions are what a [Handler] serves: those of a program.
@@ -21,10 +19,6 @@ type Sessions interface {
 	// List returns what is known of them.
 	List(ctx context.Context) ([]session.Info, error)
 }
-
-// bodyPatience is the time that a client has to send what comes with a request, and to take an
-// answer that is no stream.
-const bodyPatience = 30 * time.Second
 
 // Handler answers requests about sessions. Its methods are safe for concurrent use. Close it, before
 // the sessions or after them.
@@ -42,12 +36,15 @@ type Handler struct {
 	hello    Hello
 	book     *book
 	mux      *http.ServeMux
+
+	mu        sync.Mutex
+	terminals map[*terminal.Registry]http.Handler
 }
 
 // NewHandler returns a handler for sessions.
 func NewHandler(sessions Sessions, hello Hello) *Handler {
 	hello.Protocol = [2]int{Version, Version}
-	h := &Handler{sessions: sessions, hello: hello, mux: http.NewServeMux()}
+	h := &Handler{sessions: sessions, hello: hello, mux: http.NewServeMux(), terminals: make(map[*terminal.Registry]http.Handler)}
 	h.book = newBook(func(script, dir string) {
 		if h.Noted != nil {
 			h.Noted(script, dir)
@@ -65,7 +62,8 @@ func NewHandler(sessions Sessions, hello Hello) *Handler {
 		answer(w, list, err)
 	})
 	const one = "/v1/sessions/{name}"
-	for pattern, do := range map[string]func(h *Handler, s session.Handle, w http.ResponseWriter, r *http.Request) (any, error){
+	h.addJobs(one)
+	for pattern, do := range map[string]answerer{
 		"GET " + one:                           (*Handler).getInfo,
 		"POST " + one + "/interrupt":           (*Handler).postInterrupt,
 		"POST " + one + "/background":          (*Handler).postBackground,
@@ -81,22 +79,31 @@ func NewHandler(sessions Sessions, hello Hello) *Handler {
 		"POST " + one + "/commands/{id}/stdin": (*Handler).postStdin,
 		"POST " + one + "/commands/{id}/stop":  (*Handler).postStop,
 	} {
-		h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			s, err := h.sessions.Get(r.Context(), r.PathValue("name"))
-			if err != nil {
-				answer(w, nil, err)
-				return
-			}
-			value, err := do(h, s, w, r)
-			if value != nil || err != nil {
-				answer(w, value, err)
-			}
-		})
+		h.handle(pattern, do)
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Errorf("there is no %s %s here; this is version %d of the protocol", r.Method, r.URL.Path, Version))
 	})
 	return h
+}
+
+// answerer answers what is asked of a session. A value is written as JSON; without one and without an error it
+// has answered by itself.
+type answerer func(h *Handler, s session.Handle, w http.ResponseWriter, r *http.Request) (any, error)
+
+// handle has requests answered about a session.
+func (h *Handler) handle(pattern string, do answerer) {
+	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		s, err := h.sessions.Get(r.Context(), r.PathValue("name"))
+		if err != nil {
+			answer(w, nil, err)
+			return
+		}
+		value, err := do(h, s, w, r)
+		if value != nil || err != nil {
+			answer(w, value, err)
+		}
+	})
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
@@ -108,65 +115,17 @@ func (h *Handler) Close() { h.book.close() }
 func Refuse(w http.ResponseWriter, why error) { refuse(w, http.StatusForbidden, why) }
 
 func refuse(w http.ResponseWriter, status int, why error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
 	said, _ := failed(why)
-	writeJSON(w, said)
+	jsonhttp.Write(w, status, said)
 }
 
 // answer writes a value, or an error, as JSON.
 func answer(w http.ResponseWriter, value any, err error) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bodyPatience)) // A connection has deadlines.
-	w.Header().Set("Content-Type", "application/json")
+	status := http.StatusOK
 	if err != nil {
-		said, status := failed(err)
-		w.WriteHeader(status)
-		value = said
+		value, status = failed(err)
 	}
-	writeJSON(w, value)
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // As above.
-}
-
-func writeJSON(w io.Writer, value any) {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false) // It is for programs.
-	_ = enc.Encode(value)    // Who went away misses nothing.
-}
-
-// body reads what came with a request, at once and whole.
-func body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyPatience)) // A connection has deadlines.
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	_ = control.SetReadDeadline(time.Time{}) // As above.
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
-	}
-	return b, err
-}
-
-func bodyJSON(w http.ResponseWriter, r *http.Request, most int64, value any) error {
-	b, err := body(w, r, most)
-	if err != nil || len(b) == 0 {
-		return err
-	}
-	if err := json.Unmarshal(b, value); err != nil {
-		return fmt.Errorf("what came with it is not what it should be: %w", err)
-	}
-	return nil
-}
-
-// parameter is a number in the address; otherwise is what it is without.
-func parameter(r *http.Request, name string, otherwise int64) (int64, error) {
-	text := r.URL.Query().Get(name)
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%s=%.40q: wants a number", name, text)
-	}
-	return n, nil
+	jsonhttp.Write(w, status, value)
 }
 
 // done is the answer that there is nothing to tell.
@@ -192,7 +151,7 @@ func (h *Handler) postBackground(s session.Handle, _ http.ResponseWriter, r *htt
 
 func (h *Handler) postFork(s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
 	var in what
-	if err := bodyJSON(w, r, mostSmall, &in); err != nil {
+	if err := jsonhttp.Decode(w, r, mostSmall, &in); err != nil {
 		return nil, err
 	}
 	fork, err := s.Fork(r.Context(), in.Name)
@@ -204,7 +163,7 @@ func (h *Handler) postFork(s session.Handle, w http.ResponseWriter, r *http.Requ
 
 func (h *Handler) postCheckpoint(s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
 	var in what
-	if err := bodyJSON(w, r, mostSmall, &in); err != nil {
+	if err := jsonhttp.Decode(w, r, mostSmall, &in); err != nil {
 		return nil, err
 	}
 	return done, s.Checkpoint(r.Context(), in.Name)
@@ -212,7 +171,7 @@ func (h *Handler) postCheckpoint(s session.Handle, w http.ResponseWriter, r *htt
 
 func (h *Handler) postRollback(s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
 	var in what
-	if err := bodyJSON(w, r, mostSmall, &in); err != nil {
+	if err := jsonhttp.Decode(w, r, mostSmall, &in); err != nil {
 		return nil, err
 	}
 	res, err := s.Rollback(r.Context(), in.Name)

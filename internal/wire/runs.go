@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/session"
 )
 
@@ -21,7 +22,7 @@ var (
 	ErrOtherCommand = errors.New("the id is that of another command")
 
 	// ErrTooLarge means that a request is too large.
-	ErrTooLarge = errors.New("it is too large")
+	ErrTooLarge = jsonhttp.ErrTooLarge
 )
 
 // Of commands that have ended the last leastRuns are kept, and more for as long as an hour, as

@@ -73,6 +73,13 @@ var promises = []struct {
 	{"InterruptStops", interruptStops},
 	{"HandedOverACommandIsAJob", handedOver},
 
+	{"JobsStartInIt", jobsStartInIt},
+	{"JobsAreTalkedTo", jobsAreTalkedTo},
+	{"JobsAreStopped", jobsAreStopped},
+	{"JobsOnTerminals", jobsOnTerminals},
+	{"ErrorsOfJobsAreTheSame", jobsErrors},
+	{"BytesOfJobsArrive", jobsPrintBytes},
+
 	{"CheckpointsComeBack", checkpoints},
 	{"ResetIsTheBeginning", reset},
 	{"AForkIsSeparate", fork},

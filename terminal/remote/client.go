@@ -1,18 +1,15 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net"
 	"net/http"
-	"syscall"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/terminal"
 )
@@ -27,11 +24,9 @@ const (
 // Client reaches the terminals of another program. Its methods are safe for concurrent
 // use. Close it.
 type Client struct {
-	owner string
-	pid   int
-	http  *http.Client
-	life  context.Context
-	end   context.CancelCauseFunc
+	pid  int
+	path string // that stands before all others
+	http *jsonhttp.Client
 }
 
 var (
@@ -50,20 +45,14 @@ func Dial(ctx context.Context, dir, owner string) (*Client, error) {
 		return fail(err)
 	}
 	sweep(dir)
-	c := &Client{owner: owner}
-	c.life, c.end = context.WithCancelCause(context.Background())
-	c.http = &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return socket.Dial(ctx, dir, owner+socketExt)
-		},
-		DisableCompression: true,
-		DisableKeepAlives:  true, // Nothing is left open, and no call meets a connection that just ends.
-	}}
-	var said hello
-	err := c.call(ctx, "", "", http.MethodGet, "", nil, &said)
+	transport := jsonhttp.Dialing(func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, dir, owner+socketExt) })
+	transport.DisableKeepAlives = true // Nothing is left open, and no call meets a connection that just ends.
+	c := Below(transport, "")
+	var hi hello
+	err := c.call(ctx, "", "", http.MethodGet, "", nil, &hi)
 	switch {
-	case err == nil && (said.Version != version || said.Owner != owner):
-		err = fmt.Errorf("%w: it speaks version %d of the protocol, and this program version %d", ErrUnreachable, said.Version, version)
+	case err == nil && (hi.Version != version || hi.Owner != owner):
+		err = fmt.Errorf("%w: it speaks version %d of the protocol, and this program version %d", ErrUnreachable, hi.Version, version)
 	case errors.Is(err, ErrGone) && alive(dir, owner):
 		err = ErrUnreachable
 	}
@@ -71,17 +60,24 @@ func Dial(ctx context.Context, dir, owner string) (*Client, error) {
 		_ = c.Close() // Nothing was done by it.
 		return fail(err)
 	}
-	c.pid = said.PID
+	c.pid = hi.PID
 	return c, nil
 }
 
-// PID is that of the program.
+// Below returns a client of a program that serves its terminals by a [Handler] at a path. The transport's
+// connections are to reach that program, whatever host they are asked for. Nothing is done before the first
+// call; ErrGone and ErrUnreachable are errors of those.
+func Below(transport http.RoundTripper, path string) *Client {
+	return &Client{path: path, http: jsonhttp.NewClient(transport, jsonhttp.Errors{Gone: ErrGone, Unreachable: ErrUnreachable, Closed: errClientClosed, Said: said})}
+}
+
+// PID is that of the program; 0 if the client is not of [Dial].
 func (c *Client) PID() int { return c.pid }
 
 // Close ends all calls and viewers, with ErrClosed. It is safe to call twice, and beside
 // everything else.
 func (c *Client) Close() error {
-	c.end(errClientClosed)
+	c.http.Close()
 	return nil
 }
 
@@ -107,104 +103,47 @@ func (c *Client) within(ctx context.Context, most time.Duration, op, id, method,
 		ctx, cancel = context.WithTimeoutCause(ctx, most, errSlow)
 		defer cancel()
 	}
-	resp, err := c.open(ctx, op, id, method, path, content)
-	if err != nil {
-		return err
-	}
-	defer resp.close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
-	if err != nil {
-		return resp.broken(err)
-	}
-	if err := json.Unmarshal(b, value); err != nil {
-		return fault(op, id, fmt.Errorf("%w: its answer makes no sense: %w", ErrUnreachable, err))
-	}
-	return nil
+	return fault(op, id, c.http.Call(ctx, jsonhttp.Request{Method: method, Path: c.path + path, Content: content}, value))
 }
 
-// opened is an answer whose body is to be read. It is closed by close.
+// opened is an answer whose body is to be read. It is closed by Close.
 type opened struct {
-	*http.Response
-	ctx    context.Context
+	*jsonhttp.Answer
 	op, id string
-	free   func()
 }
 
-// open asks. What is no success is an error. The content is bytes, or goes as JSON.
-func (c *Client) open(ctx context.Context, op, id, method, path string, content any) (*opened, error) {
-	var send []byte
-	switch content := content.(type) {
-	case nil:
-	case []byte:
-		send = content
-	default:
-		b, err := json.Marshal(content)
-		if err != nil {
-			return nil, fault(op, id, err)
-		}
-		send = b
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
-	free := func() {
-		stop()
-		cancel(nil)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://limpet/v1"+path, bytes.NewReader(send))
+// open asks for an answer that is no JSON. What is no success is an error.
+func (c *Client) open(ctx context.Context, op, id, path string) (*opened, error) {
+	a, err := c.http.Open(ctx, jsonhttp.Request{Method: http.MethodGet, Path: c.path + path})
 	if err != nil {
-		free()
 		return nil, fault(op, id, err)
 	}
-	resp, err := c.http.Do(req)
-	o := &opened{Response: resp, ctx: ctx, op: op, id: id, free: free}
-	if err != nil {
-		defer free() // Behind: it is a cause, too.
-		return nil, o.broken(err)
-	}
-	if resp.StatusCode == http.StatusOK {
-		return o, nil
-	}
-	defer o.close()
-	var said wireError
-	b, err := io.ReadAll(io.LimitReader(resp.Body, mostBody))
-	if err != nil {
-		return nil, o.broken(err)
-	}
-	if err := json.Unmarshal(b, &said); err != nil || said.Error == "" {
-		said.Error = fmt.Sprintf("its answer is %s: %.200q", resp.Status, b)
-	}
-	failed := said.unpack()
-	if said.Op == "" {
-		failed = fault(op, id, failed)
-	}
-	if said.Written > 0 {
-		failed = &partial{failed, said.Written}
-	}
-	return nil, failed
-}
-
-func (o *opened) close() {
-	o.free()           // First: it ends a read that waits.
-	_ = o.Body.Close() // It was read, or is not wanted.
+	return &opened{a, op, id}, nil
 }
 
 // broken says why a connection broke.
-func (o *opened) broken(err error) error {
-	switch cause := context.Cause(o.ctx); {
-	case cause != nil:
-		err = cause
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		err = ErrGone
-	default:
-		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+func (o *opened) broken(err error) error { return fault(o.op, o.id, o.Broken(err)) }
+
+// said makes an error of an answer that is one.
+func said(answer []byte) error {
+	var said wireError
+	if json.Unmarshal(answer, &said) != nil || said.Error == "" {
+		return nil
 	}
-	return fault(o.op, o.id, err)
+	err := said.unpack()
+	if said.Written > 0 {
+		err = &partial{err, said.Written}
+	}
+	return err
 }
 
+// fault says with what it was that something went wrong. What another program says may have it.
 func fault(op, id string, err error) error {
-	if op == "" {
+	if _, ok := errors.AsType[*terminal.Error](err); ok || op == "" || err == nil {
 		return err
+	}
+	if p, ok := errors.AsType[*partial](err); ok {
+		return &partial{fault(op, id, p.error), p.written}
 	}
 	return &terminal.Error{Op: op, ID: id, Err: err}
 }

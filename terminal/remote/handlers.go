@@ -2,7 +2,6 @@ package remote
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +9,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
-	"time"
 
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -19,13 +18,14 @@ import (
 // it has answered by itself, or that there is nothing to say.
 type answerer func(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error)
 
-func (s *Server) handler() http.Handler {
+// Handler answers as the protocol says, for the terminals of a registry that are this program's.
+func Handler(of *terminal.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, hello{Version: version, Owner: s.r.Owner(), PID: os.Getpid()}, nil)
+		answer(w, hello{Version: version, Owner: of.Owner(), PID: os.Getpid()}, nil)
 	})
 	mux.HandleFunc("GET /v1/terminals", func(w http.ResponseWriter, _ *http.Request) {
-		list, err := s.list()
+		list, err := own(of)
 		answer(w, list, err)
 	})
 	const one = "/v1/terminals/{id}"
@@ -45,7 +45,7 @@ func (s *Server) handler() http.Handler {
 		"GET " + one + "/record":     getRecord,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			t, err := s.r.Get(r.PathValue("id"))
+			t, err := of.Get(r.PathValue("id"))
 			if err != nil {
 				answer(w, nil, err)
 				return
@@ -57,18 +57,17 @@ func (s *Server) handler() http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(http.StatusNotFound)
-		writeJSON(w, wireError{Error: fmt.Sprintf("there is no %s %s here; this is version %d of the protocol", r.Method, r.URL.Path, version)})
+		jsonhttp.Write(w, http.StatusNotFound, wireError{Error: fmt.Sprintf("there is no %s %s here; this is version %d of the protocol", r.Method, r.URL.Path, version)})
 	})
 	return mux
 }
 
-// list has what is this program's: others answer for theirs.
-func (s *Server) list() ([]terminal.Info, error) {
-	all, err := s.r.List()
+// own are the terminals that are this program's: others answer for theirs.
+func own(of *terminal.Registry) ([]terminal.Info, error) {
+	all, err := of.List()
 	own := []terminal.Info{} // Not null.
 	for _, info := range all {
-		if info.Owner == s.r.Owner() {
+		if info.Owner == of.Owner() {
 			own = append(own, info)
 		}
 	}
@@ -76,58 +75,23 @@ func (s *Server) list() ([]terminal.Info, error) {
 }
 
 func answer(w http.ResponseWriter, value any, err error) {
-	w.Header().Set("Content-Type", "application/json")
+	status := http.StatusOK
 	if err != nil {
 		said := pack(err)
 		if n, ok := value.(written); ok {
 			said.Written = n.Written
 		}
-		w.WriteHeader(said.status())
-		value = said
+		value, status = said, said.status()
 	}
-	writeJSON(w, value)
+	jsonhttp.Write(w, status, value)
 }
 
-func writeJSON(w io.Writer, value any) {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false) // It is for programs.
-	_ = enc.Encode(value)    // Who went away misses nothing.
-}
-
-// body reads what came with a request, which has to come soon.
-func body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyPatience)) // A socket can have deadlines.
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	_ = control.SetReadDeadline(time.Time{}) // As above.
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok && most == mostTyped {
-		return nil, errTooMuch
+// tooMuch says of what is to be typed how much it may be.
+func tooMuch(err error) error {
+	if errors.Is(err, jsonhttp.ErrTooLarge) {
+		return errTooMuch
 	}
-	return b, err
-}
-
-func bodyJSON(w http.ResponseWriter, r *http.Request, most int64, value any) error {
-	b, err := body(w, r, most)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(b, value); err != nil {
-		return fmt.Errorf("what came with it is not what it should be: %w", err)
-	}
-	return nil
-}
-
-// number is a parameter.
-func number(r *http.Request, name string, otherwise int64) (int64, error) {
-	text := r.URL.Query().Get(name)
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%s=%s: wants a number", name, text)
-	}
-	return n, nil
+	return err
 }
 
 func getInfo(t *terminal.Terminal, _ http.ResponseWriter, _ *http.Request) (any, error) {
@@ -135,9 +99,9 @@ func getInfo(t *terminal.Terminal, _ http.ResponseWriter, _ *http.Request) (any,
 }
 
 func postWrite(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
-	b, err := body(w, r, mostTyped)
+	b, err := jsonhttp.Body(w, r, mostTyped)
 	if err != nil {
-		return nil, err
+		return nil, tooMuch(err)
 	}
 	n, err := t.Write(b)
 	return written{n}, err
@@ -145,15 +109,15 @@ func postWrite(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (an
 
 func postSend(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
 	var in typed
-	if err := bodyJSON(w, r, mostTyped, &in); err != nil {
-		return nil, err
+	if err := jsonhttp.Decode(w, r, mostTyped, &in); err != nil {
+		return nil, tooMuch(err)
 	}
 	return struct{}{}, t.Send(in...)
 }
 
 func postResize(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
 	var size terminal.Size
-	if err := bodyJSON(w, r, mostBody, &size); err != nil {
+	if err := jsonhttp.Decode(w, r, mostBody, &size); err != nil {
 		return nil, err
 	}
 	return struct{}{}, t.Resize(size)
@@ -161,7 +125,7 @@ func postResize(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (a
 
 func postSignal(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
 	var sig signalled
-	if err := bodyJSON(w, r, mostBody, &sig); err != nil {
+	if err := jsonhttp.Decode(w, r, mostBody, &sig); err != nil {
 		return nil, err
 	}
 	return struct{}{}, t.Signal(syscall.Signal(sig.Signal))
@@ -172,8 +136,8 @@ func postClose(t *terminal.Terminal, _ http.ResponseWriter, _ *http.Request) (an
 }
 
 func getOutput(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
-	from, err1 := number(r, "from", 0)
-	most, err2 := number(r, "most", mostOutput)
+	from, err1 := jsonhttp.Number(r, "from", 0)
+	most, err2 := jsonhttp.Number(r, "most", mostOutput)
 	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
@@ -190,8 +154,8 @@ func getOutput(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (an
 }
 
 func getText(t *terminal.Terminal, _ http.ResponseWriter, r *http.Request) (any, error) {
-	from, err1 := number(r, "from", 0)
-	most, err2 := number(r, "most", mostOutput)
+	from, err1 := jsonhttp.Number(r, "from", 0)
+	most, err2 := jsonhttp.Number(r, "most", mostOutput)
 	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
@@ -230,7 +194,7 @@ func getScrollback(t *terminal.Terminal, _ http.ResponseWriter, _ *http.Request)
 
 func postWait(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (any, error) {
 	var o terminal.WaitOptions
-	if err := bodyJSON(w, r, mostBody, &o); err != nil {
+	if err := jsonhttp.Decode(w, r, mostBody, &o); err != nil {
 		return nil, err
 	}
 	return t.Wait(r.Context(), o)

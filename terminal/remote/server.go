@@ -8,19 +8,15 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"time"
 
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
-// bodyPatience is the time that a client has to send what comes with a request.
-const bodyPatience = 30 * time.Second
-
 // Server lets other programs of the same user reach the terminals of a registry. Its
 // methods are safe for concurrent use. Close it, before the registry.
 type Server struct {
-	r    *terminal.Registry
 	http *socket.Server
 	path string
 
@@ -37,7 +33,7 @@ func Serve(r *terminal.Registry) (*Server, error) {
 		return nil, &terminal.Error{Op: "serve", Err: err}
 	}
 	sweep(r.Dir())
-	s := &Server{r: r, path: socketPath(r.Dir(), r.Owner())}
+	s := &Server{path: socketPath(r.Dir(), r.Owner())}
 	if _, err := os.Lstat(s.path); err == nil {
 		return fail(errors.New("the registry is served already"))
 	}
@@ -45,9 +41,8 @@ func Serve(r *terminal.Registry) (*Server, error) {
 	if err != nil {
 		return fail(err)
 	}
-	s.http = socket.NewServer(s.handler(), func(w http.ResponseWriter, why error) {
-		w.WriteHeader(http.StatusForbidden)
-		writeJSON(w, wireError{Error: why.Error()})
+	s.http = socket.NewServer(Handler(r), func(w http.ResponseWriter, why error) {
+		jsonhttp.Write(w, http.StatusForbidden, wireError{Error: why.Error()})
 	})
 	s.http.Serve(l)
 	return s, nil

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -19,7 +20,7 @@ func getAttach(t *terminal.Terminal, w http.ResponseWriter, r *http.Request) (an
 		q.Set("offset", strconv.FormatInt(math.MaxInt64, 10))
 		r.URL.RawQuery = q.Encode()
 	}
-	offset, err := number(r, "offset", 0)
+	offset, err := jsonhttp.Number(r, "offset", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func trailer(w http.ResponseWriter, name string, err error) {
 // line is a value as JSON for a header.
 func line(value any) string {
 	var b strings.Builder
-	writeJSON(&b, value)
+	jsonhttp.Encode(&b, value)
 	return strings.TrimSpace(b.String())
 }
 

@@ -86,26 +86,20 @@ func (t *Terminal) Close() error {
 func (t *Terminal) Output(from int64, most int) (terminal.Chunk, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errSlow)
 	defer cancel()
-	resp, err := t.c.open(ctx, "output", t.id, http.MethodGet, t.path(part("/output", from, most)), nil)
+	resp, err := t.c.open(ctx, "output", t.id, t.path(part("/output", from, most)))
 	if err != nil {
 		return terminal.Chunk{}, err
 	}
-	defer resp.close()
+	defer resp.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, mostOutput))
 	if err != nil {
 		return terminal.Chunk{}, resp.broken(err)
 	}
-	return terminal.Chunk{Offset: resp.number(headOffset), Missed: resp.number(headMissed), Data: data}, nil
+	return terminal.Chunk{Offset: resp.Number(headOffset), Missed: resp.Number(headMissed), Data: data}, nil
 }
 
 func part(path string, from int64, most int) string {
 	return path + "?from=" + strconv.FormatInt(from, 10) + "&most=" + strconv.Itoa(most)
-}
-
-// number is one of the header; 0 if there is none.
-func (o *opened) number(name string) int64 {
-	n, _ := strconv.ParseInt(o.Header.Get(name), 10, 64)
-	return n
 }
 
 // Text is Output as text.
@@ -151,11 +145,11 @@ func (t *Terminal) Record(ctx context.Context, w io.Writer, o terminal.RecordOpt
 	if o.Title != "" {
 		query.Set("title", o.Title)
 	}
-	resp, err := t.c.open(ctx, op, t.id, http.MethodGet, t.path("/record?"+query.Encode()), nil)
+	resp, err := t.c.open(ctx, op, t.id, t.path("/record?"+query.Encode()))
 	if err != nil {
 		return terminal.Recorded{}, unwrapCause(ctx, err)
 	}
-	defer resp.close()
+	defer resp.Close()
 	var done terminal.Recorded
 	for lines := bufio.NewReader(resp.Body); ; {
 		line, err := lines.ReadBytes('\n')

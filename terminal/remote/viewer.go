@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -19,6 +18,7 @@ import (
 type Viewer struct {
 	id      string
 	resp    *opened
+	free    func() // frees what bounds the answer
 	next    int64
 	live    int64
 	frames  chan terminal.Chunk
@@ -32,22 +32,17 @@ type Viewer struct {
 func (t *Terminal) Attach(offset int64) (*Viewer, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	slow := time.AfterFunc(patience, func() { cancel(errSlow) })
-	resp, err := t.c.open(ctx, "attach", t.id, http.MethodGet, t.path("/attach?offset="+strconv.FormatInt(offset, 10)), nil)
+	resp, err := t.c.open(ctx, "attach", t.id, t.path("/attach?offset="+strconv.FormatInt(offset, 10)))
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
 	if !slow.Stop() {
-		resp.close()
+		resp.Close()
 		return nil, fault("attach", t.id, errSlow)
 	}
-	free := resp.free
-	resp.free = func() {
-		free()
-		cancel(nil)
-	}
 	v := &Viewer{
-		id: t.id, resp: resp, next: resp.number(headOffset), live: resp.number(headEnd),
+		id: t.id, resp: resp, free: func() { cancel(nil) }, next: resp.Number(headOffset), live: resp.Number(headEnd),
 		frames: make(chan terminal.Chunk), done: make(chan struct{}),
 	}
 	v.reading.Go(v.read)
@@ -145,7 +140,8 @@ func (v *Viewer) Offset() int64 { return v.next }
 func (v *Viewer) Close() error {
 	v.closer.Do(func() {
 		close(v.done)
-		v.resp.close()
+		v.resp.Close()
+		v.free()
 	})
 	v.reading.Wait()
 	return nil

@@ -1,0 +1,174 @@
+package jsonhttp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Errors are what a [Client] says is wrong with a connection, and how it reads what the other program says.
+type Errors struct {
+	Gone        error // the other program is gone
+	Unreachable error // it lives, as far as is known, and does not answer
+	Closed      error // the client was closed
+
+	// Said makes an error of an answer that is one; nil if it makes no sense.
+	Said func(answer []byte) error
+}
+
+// Client asks another program. Its methods are safe for concurrent use. Close it.
+type Client struct {
+	errors    Errors
+	http      *http.Client
+	transport http.RoundTripper
+	life      context.Context
+	end       context.CancelCauseFunc
+}
+
+// mostAnswer bounds an answer that is read as a whole.
+const mostAnswer = 64 << 20
+
+// The connections that a client keeps which nobody uses.
+const (
+	idleConnections = 4
+	idleFor         = 30 * time.Second
+)
+
+// Dialing is a transport that connects by a function, and needs no name of a host.
+func Dialing(dial func(ctx context.Context) (net.Conn, error)) *http.Transport {
+	return &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		DisableCompression:  true,
+		IdleConnTimeout:     idleFor,
+		MaxIdleConnsPerHost: idleConnections,
+	}
+}
+
+// NewClient returns a client. Nothing is done before it is asked for something.
+func NewClient(transport http.RoundTripper, e Errors) *Client {
+	c := &Client{errors: e, transport: transport, http: &http.Client{Transport: transport}}
+	c.life, c.end = context.WithCancelCause(context.Background())
+	return c
+}
+
+// Close ends all that is under way, with the Errors' Closed. It is safe to call twice, and beside everything
+// else.
+func (c *Client) Close() {
+	c.end(c.errors.Closed)
+	c.http.CloseIdleConnections()
+}
+
+// Request is what is asked for. The content is nothing, bytes, or goes as JSON.
+type Request struct {
+	Method, Path string
+	Content      any
+
+	// Again says that it may be asked for twice, when a connection that was used before just ends.
+	Again bool
+}
+
+// Answer is one whose body is to be read. It is closed by Close.
+type Answer struct {
+	*http.Response
+	c    *Client
+	ctx  context.Context
+	free func()
+}
+
+// Open asks. What is no success is an error.
+func (c *Client) Open(ctx context.Context, r Request) (*Answer, error) {
+	var send []byte
+	switch content := r.Content.(type) {
+	case nil:
+	case []byte:
+		send = content
+	default:
+		b, err := json.Marshal(content)
+		if err != nil {
+			return nil, err
+		}
+		send = b
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
+	free := func() {
+		stop()
+		cancel(nil)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, "http://limpet/v1"+r.Path, bytes.NewReader(send))
+	if err != nil {
+		free()
+		return nil, err
+	}
+	if r.Again {
+		req.Header["Idempotency-Key"] = []string{} // It is not sent, and says so to net/http.
+	}
+	resp, err := c.http.Do(req)
+	a := &Answer{Response: resp, c: c, ctx: ctx, free: free}
+	if err != nil {
+		defer free() // Behind: it is a cause, too.
+		return nil, a.Broken(err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return a, nil
+	}
+	defer a.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+	if err != nil {
+		return nil, a.Broken(err)
+	}
+	if err := c.errors.Said(b); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: its answer is %s: %.200q", c.errors.Unreachable, resp.Status, b)
+}
+
+// Call asks, and reads the answer into a value.
+func (c *Client) Call(ctx context.Context, r Request, value any) error {
+	a, err := c.Open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	b, err := io.ReadAll(io.LimitReader(a.Body, mostAnswer))
+	if err != nil {
+		return a.Broken(err)
+	}
+	if err := json.Unmarshal(b, value); err != nil {
+		return fmt.Errorf("%w: its answer makes no sense: %w", c.errors.Unreachable, err)
+	}
+	return nil
+}
+
+// Close lets go of it. It is safe to call twice.
+func (a *Answer) Close() {
+	a.free()           // First: it ends a read that waits.
+	_ = a.Body.Close() // It was read, or is not wanted.
+}
+
+// Number is one of the header; 0 if there is none.
+func (a *Answer) Number(name string) int64 {
+	n, _ := strconv.ParseInt(a.Header.Get(name), 10, 64) // 0, as said.
+	return n
+}
+
+// Broken says why a connection broke: the cause of a context, the Errors' Gone, or Unreachable.
+func (a *Answer) Broken(err error) error {
+	switch cause := context.Cause(a.ctx); {
+	case cause != nil:
+		return cause
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
+		return a.c.errors.Gone
+	}
+	return fmt.Errorf("%w: %w", a.c.errors.Unreachable, err)
+}

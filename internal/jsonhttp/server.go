@@ -1,0 +1,75 @@
+// Package jsonhttp is what the protocols of limpet have in common: HTTP whose bodies and answers are
+// JSON, bounded in size and in time, and a client that knows a program that is gone from one that
+// does not answer.
+package jsonhttp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// patience is the time that a client has to send what comes with a request, and to take an answer that is
+// no stream.
+const patience = 30 * time.Second
+
+// ErrTooLarge means that what came with a request is too large.
+var ErrTooLarge = errors.New("it is too large")
+
+// Write answers with a value.
+func Write(w http.ResponseWriter, status int, value any) {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(patience)) // A connection has deadlines.
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	Encode(w, value)
+	_ = control.SetWriteDeadline(time.Time{}) // As above.
+}
+
+// Encode writes a value.
+func Encode(w io.Writer, value any) {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false) // It is for programs.
+	_ = enc.Encode(value)    // Who went away misses nothing.
+}
+
+// Body reads what came with a request, at once and whole. The error is ErrTooLarge for more than most bytes.
+func Body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(patience)) // A connection has deadlines.
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	_ = control.SetReadDeadline(time.Time{}) // As above.
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
+	}
+	return b, err
+}
+
+// Decode reads what came with a request into a value, which stays as it is if nothing came.
+func Decode(w http.ResponseWriter, r *http.Request, most int64, value any) error {
+	b, err := Body(w, r, most)
+	if err != nil || len(b) == 0 {
+		return err
+	}
+	if err := json.Unmarshal(b, value); err != nil {
+		return fmt.Errorf("what came with it is not what it should be: %w", err)
+	}
+	return nil
+}
+
+// Number is a parameter in the address; otherwise is what it is without.
+func Number(r *http.Request, name string, otherwise int64) (int64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s=%.40q: wants a number", name, text)
+	}
+	return n, nil
+}
