@@ -6,12 +6,16 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/session"
 )
 
 func jobsCommand() *cobra.Command {
@@ -25,7 +29,10 @@ an id, which jobs start prints; its output is kept, as is how it ended. A part o
 id will do where it means one job: its beginning, as in make of job-make-x3k9q2ab,
 or its end.
 
-The jobs are in a directory, --state. One program at a time owns it, and while that
+With --session NAME they are those of a session that is kept (see limpet help session): a
+job starts in its directory, with its environment, and ends when the session is closed.
+
+Else the jobs are in a directory, --state. One program at a time owns it, and while that
 is another one (a server that uses the library, say) jobs can be looked at, but not
 changed: list, log and wait always work, and poll but for what is new.
 
@@ -35,7 +42,8 @@ See limpet help exit-codes for the exit codes.`,
   limpet jobs list
   limpet jobs log --follow "$id"
   limpet jobs wait --timeout 10m "$id" && echo fine
-  limpet jobs stop "$id"`,
+  limpet jobs stop "$id"
+  limpet jobs -s build start 'make watch'`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -48,37 +56,98 @@ See limpet help exit-codes for the exit codes.`,
 	return cmd
 }
 
-// registryFlags say where the jobs are.
+// registryFlags say where the jobs are: in a directory, or in a session that is kept.
 type registryFlags struct {
 	dir     string
+	session string
+	kept    *keeper.Registry // nil if they are in no session that is kept
 	console *console
 }
 
 func (f *registryFlags) add(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVar(&f.dir, "state", "", "the `DIR` of the jobs (default: limpet/jobs in XDG_STATE_HOME, or in ~/.local/state)")
+	f.addFlags(cmd, "jobs")
+}
+
+func (f *registryFlags) addFlags(cmd *cobra.Command, things string) {
+	flags := cmd.PersistentFlags()
+	flags.StringVarP(&f.session, "session", "s", "", "the "+things+" of the session `NAME`, as limpet run -s has it; . is that of this project. With --state: those there that belong to it")
+	flags.StringVar(&f.dir, "state", "", "the `DIR` of the "+things+" (default: limpet/"+things+" in XDG_STATE_HOME, or in ~/.local/state)")
+}
+
+// label is the name of the session that is meant among several in a directory; empty means any.
+func (f *registryFlags) label() string {
+	if f.kept != nil {
+		return ""
+	}
+	return f.session
+}
+
+// where checks the flags.
+func (f *registryFlags) where(cmd *cobra.Command) error {
+	state, named := cmd.Flags().Changed("state"), cmd.Flags().Changed("session")
+	switch {
+	case state && f.dir == "":
+		return emptyPath(cmd, "state")
+	case named && f.session == "":
+		return usagef(cmd, `--session "": wants a name; is a variable empty?`)
+	case state:
+		// Where there is none there are no jobs, and the first one makes it.
+		if err := usable(f.dir, true, unix.X_OK); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return usagef(cmd, "--state %q: %w", f.dir, err)
+		}
+	case named:
+		var err error
+		if f.session, err = sessionNamed(cmd, f.session); err != nil {
+			return err
+		}
+		f.kept, err = program(f.console.notef).Registry()
+		return err
+	}
+	return nil
 }
 
 // run makes a RunE of a function that wants a context which ends with a signal.
 func (f *registryFlags) run(do func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if cmd.Flags().Changed("state") {
-			if f.dir == "" {
-				return emptyPath(cmd, "state")
-			}
-			// Where there is none there are no jobs, and the first one makes it.
-			if err := usable(f.dir, true, unix.X_OK); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return usagef(cmd, "--state %q: %w", f.dir, err)
-			}
+		f.console = newConsole()
+		if err := f.where(cmd); err != nil {
+			return err
 		}
 		ctx, stop := untilSignal(cmd.Context())
 		defer stop()
-		f.console = newConsole()
 		return do(ctx, cmd, args)
 	}
 }
 
+// inSession does something with the jobs of the session that is kept. Without a keeper those that it has left are in a
+// directory, which nobody owns: then it reports false.
+func (f *registryFlags) inSession(ctx context.Context, do func(jobs.Handle) error) (done bool, err error) {
+	if f.kept == nil {
+		return false, nil
+	}
+	kept, err := f.kept.Session(ctx, f.session, nil)
+	if errors.Is(err, session.ErrNotFound) {
+		f.dir = filepath.Join(f.kept.StateDir(f.session), "jobs")
+		if _, none := os.Stat(f.dir); none == nil {
+			return false, nil
+		}
+	}
+	if err != nil {
+		return true, errors.Join(gotSignal(ctx), noSession(err, f.session))
+	}
+	defer kept.Disconnect()
+	list, err := kept.Jobs()
+	if err != nil {
+		return true, err
+	}
+	return true, do(list)
+}
+
 // look opens the jobs of whoever owns them, to be looked at.
-func (f *registryFlags) look(opts jobs.Options, do func(*jobs.Registry) error) error {
+func (f *registryFlags) look(ctx context.Context, opts jobs.Options, do func(jobs.Handle) error) error {
+	if done, err := f.inSession(ctx, do); done {
+		return err
+	}
 	opts.ReadOnly = true
 	opts.Logger = f.console.logger()
 	r, err := jobs.Open(f.dir, &opts)
@@ -89,7 +158,10 @@ func (f *registryFlags) look(opts jobs.Options, do func(*jobs.Registry) error) e
 }
 
 // change opens the jobs as their owner, in turn with other commands that do so.
-func (f *registryFlags) change(ctx context.Context, opts jobs.Options, do func(*jobs.Registry) error) error {
+func (f *registryFlags) change(ctx context.Context, opts jobs.Options, do func(jobs.Handle) error) error {
+	if done, err := f.inSession(ctx, do); done {
+		return err
+	}
 	opts.Brief = true
 	opts.Logger = f.console.logger()
 	if opts.MaxFinished == 0 {

@@ -12,32 +12,30 @@ import (
 // belongs are the flags that say what a job belongs to. To start they give it names; to
 // list and stop they find it by them.
 type belongs struct {
-	task, session string
-	labels        []string
+	where  *registryFlags
+	task   string
+	labels []string
 }
 
-var belongsNames = []string{"task", "session", "label"}
+var belongsNames = []string{"task", "label"}
 
-func (f *belongs) add(cmd *cobra.Command, task, session, label string) {
+func (f *belongs) add(cmd *cobra.Command, task, label string) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.task, "task", "", task)
-	flags.StringVar(&f.session, "session", "", session)
 	flags.StringArrayVar(&f.labels, "label", nil, label)
 }
 
 func (f *belongs) addFilters(cmd *cobra.Command, verb string) {
-	f.add(cmd, verb+" the jobs of the task `NAME`", verb+" the jobs of the session `NAME`", verb+" the jobs with the label `NAME=value`; repeatable, a job must have all")
+	f.add(cmd, verb+" the jobs of the task `NAME`", verb+" the jobs with the label `NAME=value`; repeatable, a job must have all")
 }
 
 // filter makes a Filter of the flags. An empty name would mean any job, and so would
 // an empty label: to stop them all is rarely meant.
 func (f *belongs) filter(cmd *cobra.Command) (jobs.Filter, error) {
-	filter := jobs.Filter{Task: f.task, Session: f.session}
-	for _, name := range []string{"task", "session"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return filter, usagef(cmd, `--%s "": wants a name; is a variable empty?`, name)
-		}
+	filter := jobs.Filter{Task: f.task, Session: f.where.label()}
+	if cmd.Flags().Changed("task") && f.task == "" {
+		return filter, usagef(cmd, `--task "": wants a name; is a variable empty?`)
 	}
 	for _, label := range f.labels {
 		name, value, _ := strings.Cut(label, "=")

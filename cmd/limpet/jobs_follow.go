@@ -12,7 +12,7 @@ import (
 )
 
 // followed prints a part of the output, and then what comes.
-func (f *logFlags) followed(ctx context.Context, r *jobs.Registry, id string) error {
+func (f *logFlags) followed(ctx context.Context, r jobs.Handle, id string) error {
 	from, err := f.from(r, id)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (f *logFlags) followed(ctx context.Context, r *jobs.Registry, id string) er
 }
 
 // from is the offset of the first byte to print.
-func (f *logFlags) from(r *jobs.Registry, id string) (int64, error) {
+func (f *logFlags) from(r jobs.Handle, id string) (int64, error) {
 	if !f.given("offset") && f.tail > 0 {
 		part, err := r.Log(id, jobs.LogOptions{Tail: f.tail})
 		return part.Offset, err

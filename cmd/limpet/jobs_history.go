@@ -24,8 +24,8 @@ and how it ended. Of a long one the beginning is left out.
 With --json, each event is one line of JSON.`,
 		Example: "  limpet jobs history make",
 		Args:    wants(1, 1, oneJob),
-		RunE: where.run(func(_ context.Context, cmd *cobra.Command, args []string) error {
-			return where.look(jobs.Options{}, func(r *jobs.Registry) error {
+		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+			return where.look(ctx, jobs.Options{}, func(r jobs.Handle) error {
 				id, err := idOf(cmd, r, args[0])
 				if err != nil {
 					return err

@@ -21,7 +21,7 @@ const (
 var wants = noun.Wants
 
 // idOf returns the id of the job that is meant, which may be said by a part of it.
-func idOf(cmd *cobra.Command, r *jobs.Registry, said string) (string, error) {
+func idOf(cmd *cobra.Command, r jobs.Handle, said string) (string, error) {
 	if said == "" {
 		return "", usagef(cmd, `"" is no id; is a variable empty?`)
 	}
@@ -45,11 +45,29 @@ func idOf(cmd *cobra.Command, r *jobs.Registry, said string) (string, error) {
 	case len(ids) > 1:
 		return "", usagef(cmd, "%q means %d jobs: %s; write more of the one that is meant", said, len(ids), noun.Some(ids))
 	}
-	return "", fmt.Errorf("%q: %w in %s: it never was, or was forgotten; limpet jobs list has those that there are", said, jobs.ErrNotFound, r.Dir())
+	return "", fmt.Errorf("%q: %w in %s: it never was, or was forgotten; limpet jobs list%s has those that there are", said, jobs.ErrNotFound, placeOf(r), sameWhere(cmd))
+}
+
+// sameWhere are the flags of a command that say where things are, for a message that names another command.
+func sameWhere(cmd *cobra.Command) (flags string) {
+	for _, name := range []string{"state", "session"} {
+		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {
+			flags += " --" + name + " " + quoted([]string{flag.Value.String()})
+		}
+	}
+	return flags
+}
+
+// placeOf is where jobs are, for messages.
+func placeOf(r jobs.Handle) string {
+	if in, ok := r.(interface{ Dir() string }); ok {
+		return in.Dir()
+	}
+	return "the session"
 }
 
 // idsOf is idOf for several, of which each comes once.
-func idsOf(cmd *cobra.Command, r *jobs.Registry, said []string) ([]string, error) {
+func idsOf(cmd *cobra.Command, r jobs.Handle, said []string) ([]string, error) {
 	var ids []string
 	for _, s := range said {
 		id, err := idOf(cmd, r, s)

@@ -29,7 +29,7 @@ takes nothing for two seconds is an error.`,
 		Args: wants(1, 2, oneJob+", and perhaps a text"),
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return where.withJob(ctx, cmd, args[0], func(r *jobs.Registry, id string) error {
+				return where.withJob(ctx, cmd, args[0], func(r jobs.Handle, id string) error {
 					return writeTo(r, id, []byte(args[1]), new(int))
 				})
 			}
@@ -51,7 +51,7 @@ been started with --stdin or --pty. An empty text is the Enter key alone.`,
 		Example: "  limpet jobs submit python 'print(1)'\n  limpet jobs submit installer yes",
 		Args:    wants(2, 2, oneJob+", and a text in one argument"),
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-			return where.withJob(ctx, cmd, args[0], func(r *jobs.Registry, id string) error { return r.Submit(id, args[1]) })
+			return where.withJob(ctx, cmd, args[0], func(r jobs.Handle, id string) error { return r.Submit(id, args[1]) })
 		}),
 	}
 }
@@ -65,7 +65,7 @@ terminal it types Ctrl-D, which means that where a program reads lines.`,
 		Example: "  limpet jobs close sort",
 		Args:    wants(1, 1, oneJob),
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-			return where.withJob(ctx, cmd, args[0], func(r *jobs.Registry, id string) error { return r.CloseStdin(id) })
+			return where.withJob(ctx, cmd, args[0], func(r jobs.Handle, id string) error { return r.CloseStdin(id) })
 		}),
 	}
 }
@@ -86,7 +86,7 @@ func jobsResizeCommand(where *registryFlags) *cobra.Command {
 				}
 				size[i] = uint16(n)
 			}
-			return where.withJob(ctx, cmd, args[0], func(r *jobs.Registry, id string) error {
+			return where.withJob(ctx, cmd, args[0], func(r jobs.Handle, id string) error {
 				return r.Resize(id, jobs.Size{Rows: size[0], Cols: size[1]})
 			})
 		}),
@@ -94,8 +94,8 @@ func jobsResizeCommand(where *registryFlags) *cobra.Command {
 }
 
 // withJob does something to the job that is meant.
-func (f *registryFlags) withJob(ctx context.Context, cmd *cobra.Command, said string, do func(r *jobs.Registry, id string) error) error {
-	return f.change(ctx, jobs.Options{}, func(r *jobs.Registry) error {
+func (f *registryFlags) withJob(ctx context.Context, cmd *cobra.Command, said string, do func(r jobs.Handle, id string) error) error {
+	return f.change(ctx, jobs.Options{}, func(r jobs.Handle) error {
 		id, err := idOf(cmd, r, said)
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func (f *registryFlags) withJob(ctx context.Context, cmd *cobra.Command, said st
 }
 
 // writeTo writes a text, before which some bytes were taken already.
-func writeTo(r *jobs.Registry, id string, text []byte, taken *int) error {
+func writeTo(r jobs.Handle, id string, text []byte, taken *int) error {
 	n, err := r.Write(id, text)
 	*taken += n
 	if errors.Is(err, jobs.ErrNotRead) {
@@ -118,7 +118,7 @@ func writeTo(r *jobs.Registry, id string, text []byte, taken *int) error {
 // reads may take its time.
 func (f *registryFlags) feed(ctx context.Context, cmd *cobra.Command, said string, from io.Reader) error {
 	id := ""
-	err := f.look(jobs.Options{}, func(r *jobs.Registry) (err error) {
+	err := f.look(ctx, jobs.Options{}, func(r jobs.Handle) (err error) {
 		id, err = idOf(cmd, r, said)
 		return err
 	})
@@ -150,7 +150,7 @@ func (f *registryFlags) feed(ctx context.Context, cmd *cobra.Command, said strin
 			return context.Cause(ctx)
 		case p := <-pieces:
 			if len(p.b) > 0 {
-				if err := f.change(ctx, jobs.Options{}, func(r *jobs.Registry) error { return writeTo(r, id, p.b, &taken) }); err != nil {
+				if err := f.change(ctx, jobs.Options{}, func(r jobs.Handle) error { return writeTo(r, id, p.b, &taken) }); err != nil {
 					return err
 				}
 			}

@@ -45,12 +45,12 @@ With --json, each job is one line of JSON on stdout.`,
   limpet jobs list --running --task build
   limpet jobs list --json | jq -r 'select(.exit.code != 0) | .id'`,
 		Args: noArgs,
-		RunE: where.run(func(_ context.Context, cmd *cobra.Command, _ []string) error {
+		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 			filter, err := flags.filter(cmd)
 			if err != nil {
 				return err
 			}
-			return where.look(jobs.Options{}, func(r *jobs.Registry) error {
+			return where.look(ctx, jobs.Options{}, func(r jobs.Handle) error {
 				list, err := r.List(filter)
 				if err != nil {
 					return err
@@ -67,6 +67,7 @@ With --json, each job is one line of JSON on stdout.`,
 			})
 		}),
 	}
+	flags.belongs.where = where
 	flags.belongs.addFilters(cmd, "list")
 	cmd.Flags().StringArrayVar(&flags.status, "status", nil, "list the jobs that are `STATE`: "+states()+"; repeatable")
 	cmd.Flags().BoolVar(&flags.running, "running", false, "list the jobs that have not ended")

@@ -50,7 +50,7 @@ With --json, it prints a line of JSON: the part, or what was found. Together wit
 			if err := flags.check(cmd); err != nil {
 				return err
 			}
-			return where.look(jobs.Options{}, func(r *jobs.Registry) error {
+			return where.look(ctx, jobs.Options{}, func(r jobs.Handle) error {
 				id, err := idOf(cmd, r, args[0])
 				switch {
 				case err != nil:
@@ -113,7 +113,7 @@ func (f *logFlags) check(cmd *cobra.Command) error {
 }
 
 // part prints the part that is asked for.
-func (f *logFlags) part(r *jobs.Registry, id string) error {
+func (f *logFlags) part(r jobs.Handle, id string) error {
 	o := jobs.LogOptions{Head: f.head, Line: f.line, Plain: f.plain}
 	switch {
 	case f.given("offset") || f.given("bytes"):
@@ -138,7 +138,7 @@ func (f *logFlags) part(r *jobs.Registry, id string) error {
 }
 
 // found prints the lines that match, as grep -n does.
-func (f *logFlags) found(r *jobs.Registry, id string) error {
+func (f *logFlags) found(r jobs.Handle, id string) error {
 	found, err := r.Search(id, f.search, jobs.SearchOptions{From: f.offset, Max: f.lines})
 	if err != nil {
 		return err

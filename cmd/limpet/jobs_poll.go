@@ -54,14 +54,14 @@ With --json, all of it is one line of JSON on stdout.`,
 }
 
 func (f *pollFlags) run(ctx context.Context, cmd *cobra.Command, said string) error {
-	err := f.where.change(ctx, jobs.Options{}, func(r *jobs.Registry) error { return f.poll(cmd, r, said, true) })
+	err := f.where.change(ctx, jobs.Options{}, func(r jobs.Handle) error { return f.poll(cmd, r, said, true) })
 	if errors.Is(err, jobs.ErrOwned) {
-		return f.where.look(jobs.Options{}, func(r *jobs.Registry) error { return f.poll(cmd, r, said, false) })
+		return f.where.look(ctx, jobs.Options{}, func(r jobs.Handle) error { return f.poll(cmd, r, said, false) })
 	}
 	return err
 }
 
-func (f *pollFlags) poll(cmd *cobra.Command, r *jobs.Registry, said string, own bool) error {
+func (f *pollFlags) poll(cmd *cobra.Command, r jobs.Handle, said string, own bool) error {
 	id, err := idOf(cmd, r, said)
 	if err != nil {
 		return err

@@ -49,6 +49,9 @@ script. What there is to be warned of goes to stderr.
 The job reads nothing, unless --stdin or --pty let jobs write and jobs submit write
 to it. Its stdout and stderr are one stream, of which the end is kept: see jobs log.
 
+With --session NAME it starts in that session, which is made if there is none: in the directory
+where the session is, with what its shell exports.
+
 There is no --sandbox here: a job in a sandbox needs the program that started it as
 long as it runs, and limpet ends at once.
 
@@ -57,7 +60,8 @@ happens. No command of limpet listens: see jobs wait --pattern.`,
 		Example: `  limpet jobs start 'make && make test'
   id=$(limpet jobs start --task build -- make -j4 CC="ccache gcc")
   limpet jobs start --pty --rows 40 --cols 120 python3
-  limpet jobs start --timeout 1h --env PORT=8080 <serve.sh`,
+  limpet jobs start --timeout 1h --env PORT=8080 <serve.sh
+  limpet jobs start -s build 'make watch'`,
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			return flags.run(ctx, cmd, args)
 		}),
@@ -78,8 +82,8 @@ func (f *startFlags) add(cmd *cobra.Command) {
 	flags.UintVar(&f.rows, "rows", 24, "the `ROWS` of that terminal")
 	flags.UintVar(&f.cols, "cols", 80, "the `COLUMNS` of that terminal")
 	flags.BoolVar(&f.stdin, "stdin", false, "let it read what jobs write and jobs submit send")
-	f.belongs.add(cmd, "the `NAME` of the task that it belongs to", "the `NAME` of the session that it belongs to",
-		"a label `NAME=value` to find it by; repeatable")
+	f.belongs.where = f.where
+	f.belongs.add(cmd, "the `NAME` of the task that it belongs to", "a label `NAME=value` to find it by; repeatable")
 	flags.StringArrayVar(&f.watch, "watch", nil, "tell the owner of the jobs of each line that matches `REGEXP`; repeatable")
 	flags.BoolVar(&f.notify, "notify", false, "tell the owner of the jobs when it has ended")
 	durationVar(flags, &f.timeout, "timeout", 0, "stop it if it runs longer than `TIME`, as in 5 (seconds), 500ms or 5m (default: never)")
@@ -105,23 +109,50 @@ func (f *startFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 		return err
 	}
 	spec.Command = script
-	return f.where.change(ctx, jobs.Options{Bash: f.shell.bash, Env: env, MaxFinished: jobs.DefaultMaxFinished}, func(r *jobs.Registry) error {
-		job, err := r.Start(ctx, spec)
+	if f.where.kept != nil {
+		return f.inSession(ctx, cmd, spec)
+	}
+	return f.where.change(ctx, jobs.Options{Bash: f.shell.bash, Env: env, MaxFinished: jobs.DefaultMaxFinished}, func(r jobs.Handle) error {
+		job, err := r.(*jobs.Registry).Start(ctx, spec)
 		if err != nil {
 			return err
 		}
 		if file, _, _ := strings.Cut(script, " "); noCommandButFile(file, f.shell.dir) {
 			f.where.console.notef("%s is a file, and no command: to run it as a script, limpet jobs start -- bash %s", file, script)
 		}
-		for _, warning := range job.Warnings {
-			f.where.console.notef("%s", flagNames.Replace(warning))
-		}
-		if f.json {
-			return writeJSON(os.Stdout, job)
-		}
-		_, err = fmt.Println(job.ID)
-		return err
+		return f.print(job)
 	})
+}
+
+func (f *startFlags) print(job jobs.Job) error {
+	for _, warning := range job.Warnings {
+		f.where.console.notef("%s", flagNames.Replace(warning))
+	}
+	if f.json {
+		return writeJSON(os.Stdout, job)
+	}
+	_, err := fmt.Println(job.ID)
+	return err
+}
+
+// inSession starts the job in the session that is kept, and makes that if there is none.
+func (f *startFlags) inSession(ctx context.Context, cmd *cobra.Command, spec jobs.Spec) error {
+	if err := refuseIn(cmd, "bash", "keep-env", "clean-env"); err != nil {
+		return err
+	}
+	kept, _, err := found(ctx, f.where.kept, f.where.session, f.where.console)
+	if err != nil {
+		return errors.Join(gotSignal(ctx), err)
+	}
+	defer kept.Disconnect()
+	if spec.Env = f.shell.env; spec.Dir != "" {
+		spec.Dir = absolute(spec.Dir)
+	}
+	job, err := kept.StartJob(ctx, spec)
+	if err != nil {
+		return err
+	}
+	return f.print(job)
 }
 
 // spec checks the flags, and makes a Spec and an environment of them.

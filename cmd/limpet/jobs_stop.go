@@ -33,8 +33,8 @@ func jobsStopCommand(where *registryFlags) *cobra.Command {
 have started, and prints how each has ended. They stay in the list, with their output.
 
 A job that has ended already is an error where it is named, and none where jobs are
-stopped by --task, --session, --label or --all: then there may also be none that
-runs.
+stopped by --task, --label, --all or, with --state, --session: then there may also be
+none that runs.
 
 With --json, each job is one line of JSON on stdout.`,
 		Example: `  limpet jobs stop server
@@ -45,7 +45,7 @@ With --json, each job is one line of JSON on stdout.`,
 			if err != nil {
 				return err
 			}
-			return where.change(ctx, jobs.Options{}, func(r *jobs.Registry) error {
+			return where.change(ctx, jobs.Options{}, func(r jobs.Handle) error {
 				var stopped []jobs.Stopped
 				if len(args) > 0 {
 					ids, err := idsOf(cmd, r, args)
@@ -60,6 +60,7 @@ With --json, each job is one line of JSON on stdout.`,
 			})
 		}),
 	}
+	flags.belongs.where = where
 	flags.belongs.addFilters(cmd, "stop")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "stop all jobs")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print each job as a line of JSON")
@@ -77,7 +78,7 @@ func (f *stopFlags) filter(cmd *cobra.Command, args []string) (jobs.Filter, erro
 			return filter, err
 		}
 	}
-	some := f.all
+	some := f.all || filter.Session != ""
 	for _, name := range belongsNames {
 		some = some || cmd.Flags().Changed(name)
 	}
@@ -85,13 +86,13 @@ func (f *stopFlags) filter(cmd *cobra.Command, args []string) (jobs.Filter, erro
 	case some && len(args) > 0:
 		return filter, usagef(cmd, "wants ids, or flags that say which jobs, and not both")
 	case !some && len(args) == 0:
-		return filter, usagef(cmd, "%s, or --task, --session, --label or --all", someJobs)
+		return filter, usagef(cmd, "%s, or --task, --label or --all", someJobs)
 	}
 	return filter, nil
 }
 
 // stopEach stops jobs at the same time, and returns them in their order.
-func stopEach(ctx context.Context, r *jobs.Registry, ids []string) ([]jobs.Stopped, error) {
+func stopEach(ctx context.Context, r jobs.Handle, ids []string) ([]jobs.Stopped, error) {
 	stopped, errs := make([]jobs.Stopped, len(ids)), make([]error, len(ids))
 	var all sync.WaitGroup
 	for i, id := range ids {
@@ -156,7 +157,7 @@ func jobsForgetCommand(where *registryFlags) *cobra.Command {
 			if finished == (len(args) > 0) {
 				return usagef(cmd, "%s, or --finished", someJobs)
 			}
-			return where.change(ctx, jobs.Options{}, func(r *jobs.Registry) error {
+			return where.change(ctx, jobs.Options{}, func(r jobs.Handle) error {
 				if finished {
 					return forgetFinished(r)
 				}
@@ -172,7 +173,7 @@ func jobsForgetCommand(where *registryFlags) *cobra.Command {
 	return cmd
 }
 
-func forgetFinished(r *jobs.Registry) error {
+func forgetFinished(r jobs.Handle) error {
 	list, err := r.List(jobs.Filter{States: []jobs.State{jobs.Exited, jobs.Failed, jobs.Lost}})
 	for _, job := range list {
 		if job.Leftover {

@@ -88,7 +88,7 @@ func isPort(text string) bool {
 
 func (f *waitFlags) run(ctx context.Context, cmd *cobra.Command, said []string) error {
 	// Who waits at a shell can end it by a key.
-	return f.where.look(jobs.Options{MaxWait: math.MaxInt64}, func(r *jobs.Registry) (err error) {
+	return f.where.look(ctx, jobs.Options{MaxWait: math.MaxInt64}, func(r jobs.Handle) (err error) {
 		o := f.options
 		if o.IDs, err = idsOf(cmd, r, said); err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 
 func replCommand() *cobra.Command {
 	var flags shellFlags
+	var kept keptFlags
 	cmd := &cobra.Command{
 		Use:        "repl [flags]",
 		SuggestFor: []string{"sh", "shell", "bash"},
@@ -33,10 +34,16 @@ shell as it is, and a bash that was killed is replaced by one with its state. Se
 and the like stay for the next statement, and aliases are expanded, as in an
 interactive bash.
 
+With --session NAME it types into a session that stays when limpet ends, which is made if there
+is none: see limpet help session. Exit leaves limpet then, and not the session. Other programs may
+run commands there, between two of these; set -e ends with its statement, and aliases are as the
+session has them.
+
 Where standard input is no terminal there are no prompts, as in bash. Commands
 read nothing from it, nor from the terminal: they have no standard input.`,
 		Example: `  limpet repl
   limpet repl --dir /tmp --timeout 1m
+  limpet repl --session build
   printf 'cd /tmp\npwd\nexit 3\n' | limpet repl`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -45,14 +52,22 @@ read nothing from it, nor from the terminal: they have no standard input.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			named, err := kept.asked(cmd)
+			if err != nil {
+				return err
+			}
 			opts, err := flags.options(cmd)
 			if err != nil {
 				return err
+			}
+			if named {
+				return replKept(cmd, &kept, &flags)
 			}
 			opts.Aliases, opts.KeepOptions = true, true // As in a bash that somebody types into.
 			return runREPL(opts, flags.mergeStderr)
 		},
 	}
+	kept.addName(cmd)
 	flags.add(cmd)
 	return cmd
 }
@@ -64,40 +79,58 @@ func runREPL(opts *shell.Options, mergeStderr bool) error {
 	signals := make(chan os.Signal, len(stopSignals))
 	console := newConsole()
 	opts.Logger = console.logger()
-	sh, err := startForREPL(opts, signals)
+	sh, err := openForREPL(signals, func(ctx context.Context) (*shell.PersistentShell, error) { return shell.Start(ctx, opts) }, func(sh *shell.PersistentShell) {
+		sh.Close() // It cannot fail.
+	})
 	if err != nil {
 		return err
 	}
 	defer sh.Close() // It cannot fail.
-	r := repl{
-		sh: sh, signals: signals, console: console, lines: newLineReader(),
-		home: homeOf(opts.Env), mergeStderr: mergeStderr,
+	r := repl{sh: sh, signals: signals, console: console, home: homeOf(opts.Env), mergeStderr: mergeStderr}
+	return r.start()
+}
+
+// replKept is runREPL in a session that is kept.
+func replKept(cmd *cobra.Command, kept *keptFlags, flags *shellFlags) error {
+	signals := make(chan os.Signal, len(stopSignals)) // As above.
+	console := newConsole()
+	sh, err := openForREPL(signals, func(ctx context.Context) (*keptShell, error) { return kept.open(ctx, cmd, flags, console) }, (*keptShell).Disconnect)
+	if err != nil {
+		return err
 	}
+	defer sh.Disconnect()
+	r := repl{sh: sh, signals: signals, console: console, home: homeOf(os.Environ()), mergeStderr: flags.mergeStderr}
+	return r.start()
+}
+
+// start reads until somebody wants to leave.
+func (r *repl) start() error {
+	r.lines = newLineReader()
 	defer r.lines.close()
 	if r.lines.asks() {
 		ignoreSuspend()
 		fmt.Fprintln(os.Stderr, greeting)
 	}
-	defer console.answered() // Nobody will.
+	defer r.console.answered() // Nobody will.
 	return r.loop()
 }
 
-// startForREPL starts the shell. Until it is there, a signal ends limpet; after
+// openForREPL opens a shell. Until it is there, a signal ends limpet; after
 // that they all go to signals, without a moment in between when one would kill.
-func startForREPL(opts *shell.Options, signals chan<- os.Signal) (*shell.PersistentShell, error) {
+func openForREPL[S runsIn](signals chan<- os.Signal, open func(context.Context) (S, error), leave func(S)) (S, error) {
 	ctx, stop := untilSignal(context.Background())
-	sh, err := shell.Start(ctx, opts)
+	sh, err := open(ctx)
 	catch(signals, stopSignals...)
 	stop()
 	if err == nil && gotSignal(ctx) != nil {
-		sh.Close() // It cannot fail.
+		leave(sh)
 	}
 	return sh, errors.Join(gotSignal(ctx), err)
 }
 
 // repl reads, runs and tells, until somebody wants to leave.
 type repl struct {
-	sh          *shell.PersistentShell
+	sh          runsIn
 	signals     <-chan os.Signal
 	console     *console
 	lines       lineReader

@@ -35,9 +35,14 @@ type keptFlags struct {
 }
 
 func (f *keptFlags) add(cmd *cobra.Command) {
+	f.addName(cmd)
+	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "with --session, fail if another command runs there, with exit code 75")
+}
+
+// addName adds those that say which session is meant.
+func (f *keptFlags) addName(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.name, "session", "s", "", "run in the session `NAME`, which stays when limpet ends, and is made if there is none; . is that of this project")
 	cmd.Flags().BoolVar(&f.existing, "existing", false, "with --session, refuse to make one")
-	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "with --session, fail if another command runs there, with exit code 75")
 }
 
 // asked reports whether a session that is kept is to be used, with flags that go with it.
@@ -50,27 +55,41 @@ func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
 		}
 		return false, nil
 	}
-	if f.name == "" {
-		return false, usagef(cmd, `--session "": wants a name; is a variable empty?`)
+	var err error
+	if f.name, err = sessionNamed(cmd, f.name); err != nil {
+		return false, err
+	}
+	return true, refuseIn(cmd, "runtime-dir", "start-timeout", "output-limit", "sandbox", "workspace", "run-as", "git", "ro", "rw", "allow", "keep-env", "clean-env")
+}
+
+// sessionNamed is the name that is meant by what --session says.
+func sessionNamed(cmd *cobra.Command, said string) (string, error) {
+	if said == "" {
+		return "", usagef(cmd, `--session "": wants a name; is a variable empty?`)
 	}
 	dir, err := os.Getwd()
-	if err != nil && f.name == sessions.Here {
-		return false, fmt.Errorf("finding the project of this directory: %w", err)
+	if err != nil && said == sessions.Here {
+		return "", fmt.Errorf("finding the project of this directory: %w", err)
 	}
-	f.name = sessions.NameOf(f.name, dir)
-	if !session.ValidName(f.name) {
-		return false, usagef(cmd, "--session %q: %w", f.name, session.ErrName)
+	name := sessions.NameOf(said, dir)
+	if !session.ValidName(name) {
+		return "", usagef(cmd, "--session %q: %w", name, session.ErrName)
 	}
+	return name, nil
+}
+
+// refuseIn refuses flags that cannot go with --session.
+func refuseIn(cmd *cobra.Command, names ...string) error {
 	var wrong []string
-	for _, name := range []string{"runtime-dir", "start-timeout", "output-limit", "sandbox", "workspace", "run-as", "git", "ro", "rw", "allow", "keep-env", "clean-env"} {
+	for _, name := range names {
 		if cmd.Flags().Changed(name) {
 			wrong = append(wrong, "--"+name)
 		}
 	}
 	if len(wrong) > 0 {
-		return false, usagef(cmd, "%s cannot go with --session", strings.Join(wrong, ", "))
+		return usagef(cmd, "%s cannot go with --session", strings.Join(wrong, ", "))
 	}
-	return true, nil
+	return nil
 }
 
 // born are the flags that say how a session is made.
@@ -138,7 +157,45 @@ func (k *keptShell) tellsWait(ctx context.Context, script string) (stop func()) 
 
 func (k *keptShell) Dir() string { return k.dir }
 
-// openKept returns the session, and tells what the user should know of it.
+// found returns the session of a name, which is made if there is none, in this directory, and tells what the user
+// should know of it.
+func found(ctx context.Context, r *keeper.Registry, name string, console *console) (*keeper.Kept, session.Info, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = ""
+	}
+	return foundAs(ctx, r, name, &keeper.Spec{Dir: dir, Env: shell.DefaultEnv()}, console)
+}
+
+// foundAs is found, but that the session is made as a Spec says; nil refuses to.
+func foundAs(ctx context.Context, r *keeper.Registry, name string, spec *keeper.Spec, console *console) (*keeper.Kept, session.Info, error) {
+	kept, err := r.Session(ctx, name, spec)
+	if err != nil {
+		return nil, session.Info{}, err
+	}
+	info, err := kept.Info(ctx)
+	if err != nil {
+		kept.Disconnect()
+		return nil, info, err
+	}
+	switch {
+	case kept.Was != nil:
+		console.notef("session %q is new, in %s; the last one %s", name, info.Dir, kept.Was)
+	case kept.Made:
+		console.notef("session %q is new, in %s", name, info.Dir)
+	}
+	return kept, info, nil
+}
+
+// noSession says what to do about a session that is not there.
+func noSession(err error, name string) error {
+	if errors.Is(err, session.ErrNotFound) {
+		return fmt.Errorf("%w; limpet run -s %s true makes one", err, name)
+	}
+	return err
+}
+
+// open returns the session, and tells what the user should know of it.
 func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFlags, console *console) (*keptShell, error) {
 	r, err := program(console.notef).Registry()
 	if err != nil {
@@ -157,7 +214,7 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 	if f.existing {
 		spec = nil
 	}
-	kept, err := r.Session(ctx, f.name, spec)
+	kept, info, err := foundAs(ctx, r, f.name, spec, console)
 	if err != nil {
 		if f.existing && errors.Is(err, session.ErrNotFound) {
 			err = fmt.Errorf("%w; leave --existing out to make it", err)
@@ -172,18 +229,5 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 			}
 		}
 	}
-	k := &keptShell{Kept: kept, flags: flags, noWait: f.noWait, console: console}
-	info, err := kept.Info(ctx)
-	if err != nil {
-		kept.Disconnect()
-		return nil, err
-	}
-	k.dir = info.Dir
-	switch {
-	case kept.Was != nil:
-		console.notef("session %q is new, in %s; the last one %s", f.name, info.Dir, kept.Was)
-	case kept.Made:
-		console.notef("session %q is new, in %s", f.name, info.Dir)
-	}
-	return k, nil
+	return &keptShell{Kept: kept, flags: flags, noWait: f.noWait, console: console, dir: info.Dir}, nil
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +25,10 @@ at it: type keys into it, read its screen, attach to it and detach again. Each h
 id, which term start prints. A part of the id will do where it means one terminal:
 its beginning, as in psql of term-psql-x3k9q2ab, or its end.
 
-What is known of the terminals is in a directory, --state. Each terminal has a
+With --session NAME they are those of a session that is kept (see limpet help session): a
+program starts in its directory, with its environment, and ends when the session is closed.
+
+Else what is known of the terminals is in a directory, --state. Each terminal has a
 process of limpet's that looks after it, and ends with it. Terminals of other programs
 that use the library can be reached as well, if those let others do so.
 
@@ -33,7 +38,8 @@ last 100 terminals, for 7 days. See limpet help exit-codes for the exit codes.`,
   limpet term send --wait-prompt "$id" '\dt' Enter
   limpet term screen "$id"
   limpet term attach "$id"
-  limpet term stop "$id"`,
+  limpet term stop "$id"
+  limpet term -s build start -- python3 -i`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -49,13 +55,40 @@ last 100 terminals, for 7 days. See limpet help exit-codes for the exit codes.`,
 // termFlags say where the terminals are.
 type termFlags struct{ registryFlags }
 
-func (f *termFlags) add(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVar(&f.dir, "state", "", "the `DIR` of the terminals (default: limpet/terminals in XDG_STATE_HOME, or in ~/.local/state)")
+func (f *termFlags) add(cmd *cobra.Command) { f.addFlags(cmd, "terminals") }
+
+// run is that of the jobs. The terminals of a session that is kept are in a directory, by which its keeper is reached.
+func (f *termFlags) run(do func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return f.registryFlags.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		if f.kept != nil {
+			f.dir = filepath.Join(f.kept.StateDir(f.session), "terminals")
+		}
+		return do(ctx, cmd, args)
+	})
+}
+
+// known makes sure that there is such a session, or was, if it is to be one that is kept.
+func (f *termFlags) known(ctx context.Context) error {
+	if f.kept == nil {
+		return nil
+	}
+	if _, err := os.Stat(f.dir); err == nil {
+		return nil
+	}
+	kept, err := f.kept.Session(ctx, f.session, nil)
+	if err != nil {
+		return errors.Join(gotSignal(ctx), noSession(err, f.session))
+	}
+	kept.Disconnect()
+	return nil
 }
 
 // look opens the terminals. Where no directory is there are none: then it is not made, and
 // the registry is nil.
-func (f *termFlags) look(do func(*terminal.Registry) error) error {
+func (f *termFlags) look(ctx context.Context, do func(*terminal.Registry) error) error {
+	if err := f.known(ctx); err != nil {
+		return err
+	}
 	dir := f.dir
 	if dir == "" {
 		dir, _ = terminal.DefaultDir() // Open says what is wrong with it.

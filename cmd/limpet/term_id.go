@@ -46,7 +46,7 @@ func (f *termFlags) termOf(cmd *cobra.Command, r *terminal.Registry, said string
 	case len(meant) > 1:
 		return terminal.Info{}, usagef(cmd, "%q means %d terminals: %s; write more of the one that is meant", said, len(meant), noun.Some(ids))
 	}
-	hint := "limpet term list has those that there are"
+	hint := "limpet term list" + sameWhere(cmd) + " has those that there are"
 	if len(near) > 0 {
 		hint = "is it one of these? " + noun.Some(near)
 	}

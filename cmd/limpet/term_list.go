@@ -37,7 +37,7 @@ down is older.
 
 With --json, each terminal is one line of JSON on stdout.`,
 		Example: `  limpet term list
-  limpet term list --running --session s1
+  limpet term list --running --session build
   limpet term list --json | jq -r 'select(.state == "running") | .id'`,
 		Args: noArgs,
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
@@ -47,10 +47,8 @@ With --json, each terminal is one line of JSON on stdout.`,
 			if err := oneOf(cmd, "quiet", "json"); err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("session") && flags.session == "" {
-				return usagef(cmd, `--session "": wants a name; is a variable empty?`)
-			}
-			return where.look(func(r *terminal.Registry) error {
+			flags.session = where.label()
+			return where.look(ctx, func(r *terminal.Registry) error {
 				list, err := listed(r)
 				if err != nil {
 					return err
@@ -62,7 +60,6 @@ With --json, each terminal is one line of JSON on stdout.`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&flags.all, "all", false, "list all terminals, which is the default")
 	cmd.Flags().BoolVar(&flags.running, "running", false, "list the terminals whose program has not ended")
-	cmd.Flags().StringVar(&flags.session, "session", "", "list the terminals of the session `NAME`")
 	cmd.Flags().BoolVarP(&flags.quiet, "quiet", "q", false, "print the ids alone")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print each terminal as a line of JSON")
 	return cmd

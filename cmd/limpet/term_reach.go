@@ -149,7 +149,7 @@ func (t *reached) follow(offset int64) (viewer, error) {
 // meanwhile, it is done with what that has left: nothing is typed twice, as nobody is
 // there to read it.
 func (f *termFlags) with(ctx context.Context, cmd *cobra.Command, said string, do func(*reached) error) error {
-	return f.look(func(r *terminal.Registry) error {
+	return f.look(ctx, func(r *terminal.Registry) error {
 		info, err := f.termOf(cmd, r, said)
 		if err != nil {
 			return err

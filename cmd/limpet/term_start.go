@@ -18,15 +18,14 @@ import (
 )
 
 type termStartFlags struct {
-	where   *termFlags
-	shell   shellFlags // of which there are dir, the environment and the sandbox
-	line    string
-	size    string
-	session string
-	buffer  byteSize
-	record  string
-	attach  bool
-	json    bool
+	where  *termFlags
+	shell  shellFlags // of which there are dir, the environment and the sandbox
+	line   string
+	size   string
+	buffer byteSize
+	record string
+	attach bool
+	json   bool
 }
 
 func termStartCommand(where *termFlags) *cobra.Command {
@@ -42,11 +41,15 @@ running on its terminal ends with it.
 
 It gets the environment that limpet has, without what looks like a secret (--keep-env
 passes one on), and TERM=xterm-256color. With --line, bash runs a line instead of a
-program. Flags behind the program are the program's.`,
+program. Flags behind the program are the program's.
+
+With --session NAME it starts in that session, which is made if there is none: in the directory
+where the session is, with what its shell exports. It ends with the session.`,
 		Example: `  id=$(limpet term start -- psql orders)
   limpet term start --size 120x40 --dir ~/src vim README
   limpet term start --line 'cd src && exec python3 -i' --attach
-  limpet term start --sandbox workspace-write --record demo.cast -- bash`,
+  limpet term start --sandbox workspace-write --record demo.cast -- bash
+  limpet term start -s build -- python3 -i`,
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			return flags.run(ctx, cmd, args)
 		}),
@@ -69,7 +72,6 @@ func (f *termStartFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.line, "line", "", "run a `LINE` by bash -c, instead of a program")
 	share("dir", "env", "keep-env", "clean-env")
 	flags.StringVar(&f.size, "size", "", "the `COLUMNSxROWS` of the terminal (default: those of the one that limpet is on, or 80x24)")
-	flags.StringVar(&f.session, "session", "", "the `NAME` of the session that it belongs to")
 	f.buffer = terminal.DefaultBufferLimit
 	flags.Var(&f.buffer, "buffer", "keep the last `BYTES` of its output, at least, as in 65536, 64KiB or 2MiB")
 	flags.StringVar(&f.record, "record", "", "record all that it prints to a new `FILE`, as asciicast for asciinema")
@@ -94,7 +96,7 @@ func (f *termStartFlags) run(ctx context.Context, cmd *cobra.Command, args []str
 			return err
 		}
 	}
-	started, err := startHost(ctx, order)
+	started, err := f.start(ctx, cmd, order)
 	switch {
 	case errors.Is(err, terminal.ErrNoProgram) && len(args) == 1 && strings.ContainsAny(args[0], " ;|&<>$"):
 		return fmt.Errorf("%w; to run it by bash, use --line %s", err, quoted(args))
@@ -107,6 +109,26 @@ func (f *termStartFlags) run(ctx context.Context, cmd *cobra.Command, args []str
 	}
 	_, err = fmt.Println(started.ID)
 	return err
+}
+
+// start starts the program: by a host of its own, or in the session that is kept, which is made if there is none.
+func (f *termStartFlags) start(ctx context.Context, cmd *cobra.Command, o hostOrder) (terminal.Info, error) {
+	if f.where.kept == nil {
+		return startHost(ctx, o)
+	}
+	if err := refuseIn(cmd, append([]string{"keep-env", "clean-env"}, sandboxNames...)...); err != nil {
+		return terminal.Info{}, err
+	}
+	kept, _, err := found(ctx, f.where.kept, f.where.session, f.where.console)
+	if err != nil {
+		return terminal.Info{}, errors.Join(gotSignal(ctx), err)
+	}
+	defer kept.Disconnect()
+	spec := terminal.Spec{Argv: o.Argv, Line: o.Line, Env: f.shell.env, Size: o.Size, BufferLimit: o.Buffer, Record: o.Record}
+	if f.shell.dir != "" {
+		spec.Dir = absolute(f.shell.dir)
+	}
+	return kept.StartTerminal(ctx, spec)
 }
 
 // order checks the flags, and makes of them what the host is told.
@@ -122,8 +144,6 @@ func (f *termStartFlags) order(cmd *cobra.Command, args []string) (hostOrder, er
 		return none(usagef(cmd, "nothing to run: name a program, as in limpet term start -- bash"))
 	case !given("line") && args[0] == "":
 		return none(usagef(cmd, "the program is empty; is a variable empty?"))
-	case given("session") && f.session == "":
-		return none(usagef(cmd, `--session "": wants a name; is a variable empty?`))
 	case given("record") && f.record == "":
 		return none(emptyPath(cmd, "record"))
 	}
@@ -141,7 +161,7 @@ func (f *termStartFlags) order(cmd *cobra.Command, args []string) (hostOrder, er
 	}
 	o := hostOrder{
 		Argv: args, Line: f.line, Dir: f.shell.dir, Own: append(f.shell.kept(), f.shell.env...), Env: []string{},
-		Session: f.session, Buffer: int64(f.buffer), Sandbox: sandboxArgs(cmd), Pass: f.shell.asked(),
+		Session: f.where.label(), Buffer: int64(f.buffer), Sandbox: sandboxArgs(cmd), Pass: f.shell.asked(),
 	}
 	if !f.shell.cleanEnv {
 		o.Env = environ.Terminal()

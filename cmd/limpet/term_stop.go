@@ -15,10 +15,9 @@ import (
 )
 
 type termStopFlags struct {
-	where   *termFlags
-	all     bool
-	session string
-	json    bool
+	where *termFlags
+	all   bool
+	json  bool
 }
 
 func termStopCommand(where *termFlags) *cobra.Command {
@@ -33,28 +32,23 @@ hangs up, then are asked to end, and then made to. It prints how each has ended.
 terminals stay in the list, with their last screen.
 
 A program that has ended already is an error where its terminal is named, and none
-where they are stopped by --all or --session: then there may also be none that runs.
+where they are stopped by --all or, with --state, by --session: then there may also be none
+that runs.
 
 With --json, each terminal is one line of JSON on stdout.`,
-		Example: "  limpet term stop psql\n  limpet term stop --session s1\n  limpet term stop --all",
+		Example: "  limpet term stop psql\n  limpet term stop --all",
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-			many := flags.all || cmd.Flags().Changed("session")
+			many := flags.all || where.label() != ""
 			switch {
-			case cmd.Flags().Changed("session") && flags.session == "":
-				return usagef(cmd, `--session "": wants a name; is a variable empty?`)
 			case many && len(args) > 0:
 				return usagef(cmd, "wants ids, or flags that say which terminals, and not both")
 			case !many && len(args) == 0:
-				return usagef(cmd, "%s, or --session or --all", someTerms)
+				return usagef(cmd, "%s, or --all", someTerms)
 			}
-			if err := oneOf(cmd, "all", "session"); err != nil {
-				return err
-			}
-			return where.look(func(r *terminal.Registry) error { return flags.stop(ctx, cmd, r, args) })
+			return where.look(ctx, func(r *terminal.Registry) error { return flags.stop(ctx, cmd, r, args) })
 		}),
 	}
 	cmd.Flags().BoolVar(&flags.all, "all", false, "stop all terminals")
-	cmd.Flags().StringVar(&flags.session, "session", "", "stop the terminals of the session `NAME`")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print each terminal as a line of JSON")
 	return cmd
 }
@@ -69,7 +63,7 @@ func (f *termStopFlags) stop(ctx context.Context, cmd *cobra.Command, r *termina
 		if err != nil {
 			return err
 		}
-		filter := termListFlags{running: true, session: f.session}
+		filter := termListFlags{running: true, session: f.where.label()}
 		infos = filter.filter(all)
 	}
 	const most = 16 // That are stopped at once.
@@ -135,11 +129,11 @@ func termForgetCommand(where *termFlags) *cobra.Command {
 		Long:       "Forget removes what is kept of terminals whose programs have ended. See limpet help term\nfor when that happens by itself.",
 		Example:    "  limpet term forget psql\n  limpet term forget --ended",
 		Args:       wants(0, math.MaxInt, someTerms),
-		RunE: where.run(func(_ context.Context, cmd *cobra.Command, args []string) error {
+		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if ended == (len(args) > 0) {
 				return usagef(cmd, "%s, or --ended", someTerms)
 			}
-			return where.look(func(r *terminal.Registry) error {
+			return where.look(ctx, func(r *terminal.Registry) error {
 				infos, err := where.termsOf(cmd, r, args)
 				if err != nil {
 					return err

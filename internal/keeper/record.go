@@ -22,6 +22,10 @@ const (
 	saidFile   = "said"
 )
 
+// byName is beside the keepers' directories, and has for each name the jobs and the terminals of its sessions: jobs
+// may outlive a keeper that is killed, and the next of its name has them.
+const byName = "of"
+
 // mostRecord bounds a record that is read: whoever owns the directory may have put anything there.
 const mostRecord = 1 << 20
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
 )
 
@@ -60,6 +61,10 @@ func Open(dir string) (*Registry, error) {
 
 // Dir is where the keepers of this boot have their directories.
 func (r *Registry) Dir() string { return r.dir }
+
+// StateDir is where the jobs and the terminals of the sessions of a name are, in the directories "jobs" and
+// "terminals", as far as there were any: also those of a session that has ended, for as long as that is remembered.
+func (r *Registry) StateDir(name string) string { return filepath.Join(r.dir, byName, name) }
 
 // entry is a keeper's directory.
 type entry struct {
@@ -152,7 +157,7 @@ func (r *Registry) entries() ([]entry, error) {
 	}
 	var list []entry
 	for _, one := range found {
-		if !one.IsDir() {
+		if !one.IsDir() || one.Name() == byName {
 			continue
 		}
 		e := entry{dir: filepath.Join(r.dir, one.Name())}
@@ -193,6 +198,7 @@ func (r *Registry) sweep() ([]entry, error) {
 		kept = append(kept, e)
 	}
 	slices.Reverse(kept)
+	r.sweepNames(kept)
 	r.sweepBoots()
 	return kept, nil
 }
@@ -213,6 +219,32 @@ func dead(e entry) Record {
 		r.End.At = st.ModTime() // It was after that.
 	}
 	return r
+}
+
+// sweepNames forgets the jobs and the terminals of names that nobody remembers, but not while one of them runs.
+func (r *Registry) sweepNames(kept []entry) {
+	all, err := os.ReadDir(filepath.Join(r.dir, byName))
+	if err != nil {
+		return // There are none, or the next one tries again.
+	}
+	for _, one := range all {
+		name := one.Name()
+		if slices.ContainsFunc(kept, func(e entry) bool { return e.record.Name == name }) || anyRuns(filepath.Join(r.StateDir(name), "jobs")) {
+			continue
+		}
+		_ = os.RemoveAll(r.StateDir(name)) // Best effort, as above.
+	}
+}
+
+// anyRuns reports whether a job runs, or there is no telling.
+func anyRuns(dir string) bool {
+	list, err := jobs.Open(dir, &jobs.Options{ReadOnly: true})
+	if err != nil {
+		return true
+	}
+	defer list.Close() // It was only read.
+	n, err := list.Active(jobs.Filter{})
+	return n > 0 || err != nil
 }
 
 // boots is what directories of boots are called.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -20,6 +21,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/internal/wire"
+	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 )
@@ -107,13 +109,20 @@ func (k *keeper) begin(listener net.Listener) error {
 			RuntimeDir:   rundir.Default(true), // That of a login goes with it.
 			StdinInShell: true,
 		},
-		StateDir: k.dir, IdleTimeout: k.idle(),
+		StateDir: k.stateDir(), IdleTimeout: k.idle(),
+		Jobs: &jobs.Options{MaxWait: math.MaxInt64}, // Who waits ends that.
 	})
 	if err != nil {
 		return err
 	}
 	if k.session, err = k.sessions.Open(context.Background(), k.record.Name, nil); err != nil {
 		return errors.Join(err, k.sessions.Close())
+	}
+	if _, err := os.Stat(filepath.Join(k.stateDir(), "jobs")); err == nil {
+		// Jobs of the keeper before this one, if that was killed, are to be counted, and ended with the session.
+		if _, err := k.sessions.Jobs(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
 	}
 	k.note(now{Dir: dir})
 	k.record.State, k.record.PID = Running, os.Getpid()
@@ -128,6 +137,11 @@ func (k *keeper) begin(listener net.Listener) error {
 	k.server = socket.NewServer(k.handler, wire.Refuse)
 	k.server.Serve(listener)
 	return nil
+}
+
+// stateDir is where jobs and terminals are.
+func (k *keeper) stateDir() string {
+	return (&Registry{dir: filepath.Dir(k.dir)}).StateDir(k.record.Name)
 }
 
 // worthNoting is how long a command has run that is written down: most are over before that, and need
