@@ -34,6 +34,13 @@ type Request struct {
 	// is readonly cannot be unset: see Env.
 	Unset []string
 
+	// UpdateEnv has what a persistent shell takes over from who asks: "NAME=value" entries that are exported
+	// in the shell before Script, and stay, and names of variables that are unset there; each name
+	// once. A variable is left alone, and that is no error, if it has not the value any more
+	// that such an entry gave it last, or else the shell's first environment: then a script has set it, or made it
+	// readonly. Env and Unset hold on top of it. A oneshot.Runner ignores it.
+	UpdateEnv []string
+
 	// Stdin is what Script reads. Nil means /dev/null, or what the shell was made with
 	// (shell.Options.Stdin). A persistent shell runs
 	// a request with Stdin in a fresh bash, in its own current directory and
@@ -151,6 +158,14 @@ func (r Request) Validate() error {
 			return &EnvError{name, ErrNoIdentifier}
 		case slices.Contains(readonly, name):
 			return &EnvError{name, ErrReadonly}
+		}
+	}
+	for _, entry := range r.UpdateEnv {
+		switch name, value, _ := strings.Cut(entry, "="); {
+		case !isIdentifier(name):
+			return &EnvError{name, ErrNoIdentifier}
+		case strings.IndexByte(value, 0) >= 0:
+			return &EnvError{name, ErrNULInValue}
 		}
 	}
 	if err := r.Ladder.Validate(); err != nil {
