@@ -41,6 +41,7 @@ type request struct {
 	Dir           string   `json:"dir,omitempty"`
 	Env           []string `json:"env,omitempty"`
 	Unset         []string `json:"unset,omitempty"`
+	UpdateEnv     []string `json:"update_env,omitempty"`
 	Stdin         bool     `json:"stdin,omitempty"` // it comes by itself
 	Timeout       int64    `json:"timeout_ns,omitempty"`
 	IdleTimeout   int64    `json:"idle_timeout_ns,omitempty"`
@@ -62,8 +63,8 @@ type step struct {
 
 func requestOf(id string, req command.Request) request {
 	r := request{
-		ID: id, Script: req.Script, Dir: req.Dir, Env: req.Env, Unset: req.Unset, Stdin: req.Stdin != nil, Timeout: int64(req.Timeout),
-		IdleTimeout: int64(req.IdleTimeout), HandOver: req.HandOver, HandOverAfter: int64(req.HandOverAfter), TurnTimeout: int64(req.TurnTimeout),
+		ID: id, Script: req.Script, Dir: req.Dir, Env: req.Env, Unset: req.Unset, UpdateEnv: req.UpdateEnv, Stdin: req.Stdin != nil,
+		Timeout: int64(req.Timeout), IdleTimeout: int64(req.IdleTimeout), HandOver: req.HandOver, HandOverAfter: int64(req.HandOverAfter), TurnTimeout: int64(req.TurnTimeout),
 		MergeStderr: req.MergeStderr,
 	}
 	for _, s := range req.Ladder {
@@ -75,7 +76,8 @@ func requestOf(id string, req command.Request) request {
 // value is the request without its streams.
 func (r request) value() command.Request {
 	req := command.Request{
-		Script: r.Script, Dir: r.Dir, Env: r.Env, Unset: r.Unset, Timeout: time.Duration(r.Timeout), IdleTimeout: time.Duration(r.IdleTimeout),
+		Script: r.Script, Dir: r.Dir, Env: r.Env, Unset: r.Unset, UpdateEnv: r.UpdateEnv,
+		Timeout: time.Duration(r.Timeout), IdleTimeout: time.Duration(r.IdleTimeout),
 		HandOver: r.HandOver, HandOverAfter: time.Duration(r.HandOverAfter), TurnTimeout: time.Duration(r.TurnTimeout), MergeStderr: r.MergeStderr,
 	}
 	for _, s := range r.Ladder {
@@ -84,7 +86,7 @@ func (r request) value() command.Request {
 	return req
 }
 
-// same reports whether two requests ask for the same, whenever they do.
+// same reports whether two requests ask for the same, whenever and from wherever they do.
 func (r request) same(other request) bool {
 	return r.Script == other.Script && r.Dir == other.Dir && slices.Equal(r.Env, other.Env) && slices.Equal(r.Unset, other.Unset) && r.Stdin == other.Stdin
 }
