@@ -82,11 +82,13 @@ type keptShell struct {
 	flags   *shellFlags
 	dir     string
 	noWait  bool
+	env     []string // what limpet brings there: see keeper.CallerEnv
 	console *console
 }
 
 func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
 	req.Timeout, req.IdleTimeout, req.Env = k.flags.timeout, k.flags.idleTimeout, k.flags.env
+	req.UpdateEnv = k.env
 	if k.flags.dir != "" {
 		req.Dir = absolute(k.flags.dir)
 	}
@@ -144,7 +146,8 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 	if err != nil {
 		return nil, err
 	}
-	spec := &keeper.Spec{Bash: flags.bash, Login: flags.login, Env: shell.DefaultEnv()}
+	env := shell.DefaultEnv()
+	spec := &keeper.Spec{Bash: flags.bash, Login: flags.login, Env: env}
 	if strings.Contains(spec.Bash, "/") {
 		spec.Bash = absolute(spec.Bash)
 	}
@@ -172,7 +175,7 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 			}
 		}
 	}
-	k := &keptShell{Kept: kept, flags: flags, noWait: f.noWait, console: console}
+	k := &keptShell{Kept: kept, flags: flags, noWait: f.noWait, env: keeper.CallerEnv(env), console: console}
 	info, err := kept.Info(ctx)
 	if err != nil {
 		kept.Disconnect()

@@ -17,6 +17,7 @@
 //	           /s              its socket; internal/wire is what is spoken there
 //	           /now            where the session is, and what it runs
 //	           /said           what the keeper had to say; nothing, as a rule
+//	           /agent          a link to the socket of the last caller's SSH agent
 //	           /jobs /terminals   those of the session
 //
 // BOOT is the machine since it was started: what is there of another one has ended. Locks are held

@@ -20,6 +20,7 @@ const (
 	socketFile = "s"
 	nowFile    = "now"
 	saidFile   = "said"
+	agentFile  = "agent"
 )
 
 // mostRecord bounds a record that is read: whoever owns the directory may have put anything there.

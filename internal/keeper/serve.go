@@ -101,11 +101,18 @@ func (k *keeper) begin(listener net.Listener) error {
 		return err
 	}
 	dir := cmp.Or(spec.Dir, "/")
+	ssh := newAgent(k.dir)
+	if _, has := os.LookupEnv(agentVar); has { // Terminals have it, too.
+		entry := ssh.update([]string{agentVar + "=" + os.Getenv(agentVar)})[0]
+		if err := os.Setenv(agentVar, strings.TrimPrefix(entry, agentVar+"=")); err != nil {
+			return err
+		}
+	}
 	k.sessions, err = session.New(&session.Options{
 		Shell: &shell.Options{
 			Bash: spec.Bash, Dir: dir, Env: os.Environ(), Login: spec.Login, InitFiles: spec.InitFiles,
 			RuntimeDir:   rundir.Default(true), // That of a login goes with it.
-			StdinInShell: true,
+			StdinInShell: true, UpdateEnv: ssh.update,
 		},
 		StateDir: k.dir, IdleTimeout: k.idle(),
 	})
@@ -278,6 +285,7 @@ func (k *keeper) end(why string) {
 // bury leaves the record of a session that has ended.
 func (k *keeper) bury(why string) {
 	_ = os.Remove(filepath.Join(k.dir, socketFile)) // It may be gone.
+	_ = os.Remove(filepath.Join(k.dir, agentFile))  // As above.
 	k.mu.Lock()
 	last := k.last
 	k.mu.Unlock()
