@@ -35,3 +35,8 @@ func TestEachCallerBringsItsEnvironment(t *testing.T) {
 	_, err := served.client(t).Session("s").Do(testenv.Context(t), command.Request{Script: "true", UpdateEnv: []string{"a b"}})
 	require.ErrorAs(t, err, new(*command.EnvError))
 }
+
+func TestAnIDOfItsOwnWantsSomebodyWhoRemembers(t *testing.T) {
+	_, err := serve(t, "socket").client(t).Session("s").Do(testenv.Context(t), command.Request{ID: "one", Script: "true"})
+	require.EqualError(t, err, "commands cannot have an id of their own here: nothing remembers them")
+}

@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"errors"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -51,6 +49,7 @@ type request struct {
 	MergeStderr   bool     `json:"merge_stderr,omitempty"`
 	Quiet         bool     `json:"quiet,omitempty"` // nobody reads its output before its end
 	Ladder        []step   `json:"ladder,omitempty"`
+	Remember      bool     `json:"remember,omitempty"` // its id is to outlive the program
 
 	// Deadline is the time that the caller's context has left: there it ends.
 	Deadline int64 `json:"deadline_ns,omitempty"`
@@ -66,6 +65,7 @@ func requestOf(id string, req command.Request) request {
 		ID: id, Script: req.Script, Dir: req.Dir, Env: req.Env, Unset: req.Unset, UpdateEnv: req.UpdateEnv, Stdin: req.Stdin != nil,
 		Timeout: int64(req.Timeout), IdleTimeout: int64(req.IdleTimeout), HandOver: req.HandOver, HandOverAfter: int64(req.HandOverAfter), TurnTimeout: int64(req.TurnTimeout),
 		MergeStderr: req.MergeStderr,
+		Remember:    req.ID != "",
 	}
 	for _, s := range req.Ladder {
 		r.Ladder = append(r.Ladder, step{int(s.Signal), int64(s.Grace)})
@@ -91,12 +91,10 @@ func (r request) same(other request) bool {
 	return r.Script == other.Script && r.Dir == other.Dir && slices.Equal(r.Env, other.Env) && slices.Equal(r.Unset, other.Unset) && r.Stdin == other.Stdin
 }
 
-// checkID refuses what is no id of a command: it is the caller's, and has to be one that nobody
-// else takes.
+// checkID refuses what is no id of a command.
 func checkID(id string) error {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-	if len(id) < 16 || len(id) > 64 || strings.Trim(id, letters) != "" {
-		return errors.New("a command wants an id of 16 to 64 letters, digits, dashes and underscores, that was drawn at random")
+	if !command.ValidID(id) {
+		return command.ErrID
 	}
 	return nil
 }
