@@ -21,6 +21,8 @@ const (
 	nowFile    = "now"
 	saidFile   = "said"
 	agentFile  = "agent"
+
+	journalFile = "journal"
 )
 
 // mostRecord bounds a record that is read: whoever owns the directory may have put anything there.

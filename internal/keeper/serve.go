@@ -86,6 +86,7 @@ type keeper struct {
 	handler  *wire.Handler
 	server   *socket.Server
 	noting   *noting
+	journal  *journal
 
 	mu   sync.Mutex
 	last now
@@ -98,6 +99,9 @@ func (k *keeper) begin(listener net.Listener) error {
 	spec := k.record.Spec
 	var err error
 	if k.noting, err = openNoting(k.dir); err != nil {
+		return err
+	}
+	if k.journal, err = openJournal(k.dir); err != nil {
 		return err
 	}
 	dir := cmp.Or(spec.Dir, "/")
@@ -130,6 +134,7 @@ func (k *keeper) begin(listener net.Listener) error {
 	k.handler = wire.NewHandler(k, wire.Hello{
 		Version: k.record.Version, Exe: fmt.Sprintf("/proc/%d/exe", os.Getpid()), PID: os.Getpid(), ID: k.record.ID, Boot: boot(),
 	})
+	k.handler.Journal = k.journal
 	k.handler.Closing = k.session.Closing
 	k.handler.Noted = func(script, dir string) { k.note(now{Dir: dir, Running: script}) }
 	k.server = socket.NewServer(k.handler, wire.Refuse)
@@ -276,6 +281,7 @@ func (k *keeper) end(why string) {
 	k.handler.Close()
 	k.server.Close(session.ErrClosed)
 	k.noted()
+	k.journal.close()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
