@@ -14,6 +14,7 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/runes"
+	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 )
@@ -32,18 +33,20 @@ type keptFlags struct {
 	name     string
 	existing bool
 	noWait   bool
+	id       string
 }
 
 func (f *keptFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.name, "session", "s", "", "run in the session `NAME`, which stays when limpet ends, and is made if there is none; . is that of this project")
 	cmd.Flags().BoolVar(&f.existing, "existing", false, "with --session, refuse to make one")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "with --session, fail if another command runs there, with exit code 75")
+	cmd.Flags().StringVar(&f.id, "id", "", "with --session, run the one script once, however often it is asked for with this `ID`; see limpet help session")
 }
 
 // asked reports whether a session that is kept is to be used, with flags that go with it.
 func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
 	if !cmd.Flags().Changed("session") {
-		for _, name := range []string{"existing", "no-wait"} {
+		for _, name := range []string{"existing", "no-wait", "id"} {
 			if cmd.Flags().Changed(name) {
 				return false, usagef(cmd, "--%s means nothing without --session", name)
 			}
@@ -52,6 +55,9 @@ func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
 	}
 	if f.name == "" {
 		return false, usagef(cmd, `--session "": wants a name; is a variable empty?`)
+	}
+	if cmd.Flags().Changed("id") && !command.ValidID(f.id) {
+		return false, usagef(cmd, "--id %q: %w", f.id, command.ErrID)
 	}
 	dir, err := os.Getwd()
 	if err != nil && f.name == sessions.Here {
@@ -82,6 +88,7 @@ type keptShell struct {
 	flags   *shellFlags
 	dir     string
 	noWait  bool
+	id      string   // of the next script, and of no other
 	env     []string // what limpet brings there: see keeper.CallerEnv
 	console *console
 }
@@ -89,6 +96,7 @@ type keptShell struct {
 func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
 	req.Timeout, req.IdleTimeout, req.Env = k.flags.timeout, k.flags.idleTimeout, k.flags.env
 	req.UpdateEnv = k.env
+	req.ID, k.id = k.id, ""
 	if k.flags.dir != "" {
 		req.Dir = absolute(k.flags.dir)
 	}
@@ -100,6 +108,9 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	told()
 	if res.Dir != "" {
 		k.dir = res.Dir
+	}
+	if ended, ok := errors.AsType[*wire.EndedError](err); ok {
+		res.ExitCode = ended.Code
 	}
 	if errors.Is(err, shell.ErrBusy) {
 		err = fmt.Errorf("nothing ran: session %q is busy with: %s%w", k.Name(), k.running(ctx), silent{err})
@@ -175,7 +186,7 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 			}
 		}
 	}
-	k := &keptShell{Kept: kept, flags: flags, noWait: f.noWait, env: keeper.CallerEnv(env), console: console}
+	k := &keptShell{Kept: kept, flags: flags, noWait: f.noWait, id: f.id, env: keeper.CallerEnv(env), console: console}
 	info, err := kept.Info(ctx)
 	if err != nil {
 		kept.Disconnect()
