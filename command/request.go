@@ -15,6 +15,12 @@ type Request struct {
 	// may not be empty and may not hold a NUL byte.
 	Script string
 
+	// ID is for a command that may be asked for again, as after a crash: of 1 to 64 letters, digits, dashes and
+	// underscores, for this command of this session alone. Another program that has the session, a keeper, runs one of an
+	// ID once: asked again, by whoever, it answers with what came of it, or that this is not known any more. A
+	// shell of this program ignores it.
+	ID string
+
 	// Dir is where Script starts; relative means below the shell's current
 	// directory. Empty means the current directory itself. In a persistent
 	// shell it holds for this command alone: afterwards the shell is back
@@ -33,6 +39,13 @@ type Request struct {
 	// directory, variables, functions, options) is gone after it. A variable that
 	// is readonly cannot be unset: see Env.
 	Unset []string
+
+	// UpdateEnv has what a persistent shell takes over from who asks: "NAME=value" entries that are exported
+	// in the shell before Script, and stay, and names of variables that are unset there; each name
+	// once. A variable is left alone, and that is no error, if it has not the value any more
+	// that such an entry gave it last, or else the shell's first environment: then a script has set it, or made it
+	// readonly. Env and Unset hold on top of it. A oneshot.Runner ignores it.
+	UpdateEnv []string
 
 	// Stdin is what Script reads. Nil means /dev/null, or what the shell was made with
 	// (shell.Options.Stdin). A persistent shell runs
@@ -92,7 +105,14 @@ type Request struct {
 var (
 	ErrEmptyScript = errors.New("command: script is empty")
 	ErrNUL         = errors.New("command: script holds a NUL byte, which bash cannot carry; pass binary data through Stdin or a file")
+	ErrID          = errors.New("command: an id has 1 to 64 letters, digits, dashes and underscores")
 )
+
+// ValidID reports whether a text can be the ID of a request.
+func ValidID(id string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	return id != "" && len(id) <= 64 && strings.Trim(id, letters) == ""
+}
 
 // ErrHandOver is for a request whose command cannot be handed over.
 var ErrHandOver = errors.New("command: a command that is to be handed over runs in a persistent shell, and without Stdin")
@@ -131,13 +151,16 @@ func (e *dirNULError) Error() string {
 func (e *dirNULError) Is(target error) bool { return target == ErrNUL }
 
 // Validate reports what makes the request impossible to run: [ErrEmptyScript],
-// [ErrNUL], a [*LadderError] or an [*EnvError]. It does not look at the file system.
+// [ErrNUL], [ErrID], a [*LadderError] or an [*EnvError]. It does not look at the file system.
 func (r Request) Validate() error {
 	if strings.TrimSpace(r.Script) == "" {
 		return ErrEmptyScript
 	}
 	if strings.IndexByte(r.Script, 0) >= 0 {
 		return ErrNUL
+	}
+	if r.ID != "" && !ValidID(r.ID) {
+		return ErrID
 	}
 	if strings.IndexByte(r.Dir, 0) >= 0 {
 		return &dirNULError{r.Dir}
@@ -151,6 +174,14 @@ func (r Request) Validate() error {
 			return &EnvError{name, ErrNoIdentifier}
 		case slices.Contains(readonly, name):
 			return &EnvError{name, ErrReadonly}
+		}
+	}
+	for _, entry := range r.UpdateEnv {
+		switch name, value, _ := strings.Cut(entry, "="); {
+		case !isIdentifier(name):
+			return &EnvError{name, ErrNoIdentifier}
+		case strings.IndexByte(value, 0) >= 0:
+			return &EnvError{name, ErrNULInValue}
 		}
 	}
 	if err := r.Ladder.Validate(); err != nil {

@@ -37,15 +37,16 @@ type bash struct {
 	obituary obituary
 
 	// What the scripts that ran have left in it.
-	commands int      // that were run
-	status   int      // $?
-	nameless []string // entries of its environment: see [saved.State]
-	monitor  bool     // job control is on (set -m)
-	options  []string // of strict, that each script begins with
-	disabled bool     // builtins may have been, by enable -n
-	poisoned bool     // the next [[ may be taken for a syntax error
-	pristine bool     // it has nothing but its environment, as long as no command has run
-	inPlace  bool     // no script runs in a fork: it is an init file
+	commands int         // that were run
+	status   int         // $?
+	nameless []string    // entries of its environment: see [saved.State]
+	given    saved.Given // what limpet has set of its variables
+	monitor  bool        // job control is on (set -m)
+	options  []string    // of strict, that each script begins with
+	disabled bool        // builtins may have been, by enable -n
+	poisoned bool        // the next [[ may be taken for a syntax error
+	pristine bool        // it has nothing but its environment, as long as no command has run
+	inPlace  bool        // no script runs in a fork: it is an init file
 
 	held *rundir.Program // by a bash that went with its command
 }
@@ -75,7 +76,7 @@ func startBash(ctx context.Context, s *PersistentShell, state *saved.State) (*ba
 	if err != nil {
 		return nil, err
 	}
-	b.pristine = true
+	b.pristine, b.given = true, saved.Given{Env: s.opts.Env}
 	if err := b.init(ctx); err != nil {
 		b.close()
 		return nil, err

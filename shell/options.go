@@ -106,6 +106,10 @@ type Options struct {
 	// and Before is asked about them, too.
 	Before func(ctx context.Context, req *command.Request) error
 
+	// UpdateEnv, if not nil, is given the UpdateEnv of each request that has the turn, and returns
+	// what is taken in its place. It holds the request up.
+	UpdateEnv func(entries []string) []string
+
 	// Interrupts stops commands of this shell from outside. Nil means that
 	// only Interrupt and contexts do.
 	Interrupts *interrupt.Source

@@ -104,6 +104,7 @@ func (s *PersistentShell) bury(what string) {
 	state, err := b.exchange.SavedAtExit()
 	if err == nil {
 		d.state, d.have = b.ofSession(state), true
+		d.state.Given = b.given
 	} else if missed := b.commands - b.saved.commands; missed > 0 || !d.have {
 		text := fmt.Sprintf("what the last %s changed", count(max(missed, 1), "command"))
 		if _, ok := errors.AsType[*ipc.DiskError](cmp.Or(b.saved.err, err)); ok {

@@ -75,6 +75,7 @@ func (s *PersistentShell) startWith(ctx context.Context, state saved.State) (*ba
 // startInDir starts a bash with nothing of a state but the directory. It has the environment of
 // the first one.
 func (s *PersistentShell) startInDir(ctx context.Context, state saved.State) (*bash, error) {
+	state.Given = saved.Given{Env: s.opts.Env}
 	b, err := s.startGiven(ctx, s.opts.Env, state, func(b *bash, ctx context.Context, pieces []saved.Piece) ([]saved.Piece, error) {
 		var dir, others []saved.Piece
 		for _, p := range pieces {
@@ -239,7 +240,7 @@ func (b *bash) restored(ctx context.Context, state saved.State, given, refused [
 	if err := b.saveNow(ctx, ""); err != nil {
 		return err
 	}
-	b.options = slices.Clone(state.Begin)
+	b.options, b.given = slices.Clone(state.Begin), state.Given
 	b.taken.leftOut, b.taken.missing = state.LeftOut, state.Missing(b.saved.state)
 	b.taken.kinds = []string{saved.PieceDir} // Bash may have been there from the start.
 	lost := append(refused, b.taken.missing...)

@@ -84,7 +84,7 @@ func (b *bash) withoutFiles(ctx context.Context, err error) error {
 // retire ends a bash that is well, but cannot go on with its files. It may be able to
 // write its state in another one.
 func (b *bash) retire(ctx context.Context, why string) {
-	if b.saved.commands != b.commands && b.exchange.RenameState() == nil {
+	if !b.isSaved() && b.exchange.RenameState() == nil {
 		b.trySave(ctx, "") // Back is not needed: the state's directory is known here.
 	}
 	b.giveUp(why)

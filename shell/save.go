@@ -15,7 +15,8 @@ import (
 type savedState struct {
 	state    saved.State
 	have     bool
-	commands int // that had run when it was saved
+	commands int  // that had run when it was saved
+	stale    bool // variables were updated since
 	when     time.Time
 	cost     time.Duration
 	opened   bool // descriptors were open that commands had opened
@@ -23,6 +24,11 @@ type savedState struct {
 	err       error           // why the last save failed
 	since     since           // what commands did after it
 	functions *script.Library // of the state; nil: not read yet
+}
+
+// isSaved reports whether the saved state is that of bash.
+func (b *bash) isSaved() bool {
+	return b.saved.have && b.saved.commands == b.commands && !b.saved.stale
 }
 
 // saver saves the state of a shell when it has been idle for a moment, so that
@@ -77,7 +83,7 @@ func (v *saver) soon(b *bash) {
 	if b == nil {
 		return
 	}
-	if b.saved.have && b.saved.commands == b.commands {
+	if b.isSaved() {
 		if every := b.wakeEvery(); every > 0 {
 			v.after(every)
 		}
@@ -153,7 +159,7 @@ const saveTimeout = 5 * time.Second
 
 // save has bash write its state down. When that fails the last state stays.
 func (b *bash) save(ctx context.Context) {
-	if b.saved.have && b.saved.commands == b.commands {
+	if b.isSaved() {
 		return
 	}
 	if b.exchange.Renew() == nil {
@@ -184,7 +190,7 @@ func (b *bash) saveNow(ctx context.Context, back string) (err error) {
 	if back != "" && b.sameDir(rec.Dir, back) {
 		b.pwd, b.back, b.current = b.back, "", ipc.Call{}
 	}
-	state.Dir, state.Nameless = b.dir(), b.nameless
+	state.Dir, state.Nameless, state.Given = b.dir(), b.nameless, b.given
 	descriptors, err := proc.Descriptors(b.id.PID)
 	opened := descriptors > b.descriptors
 	if err != nil || b.descriptors == 0 { // There is no telling here, but by what has run.

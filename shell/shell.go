@@ -190,6 +190,7 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 		req.Stdin = s.opts.Stdin
 	}
 	run := func() (command.Result, error) {
+		s.bash.updateEnv(req.UpdateEnv)
 		if own {
 			return s.doStdin(ctx, req)
 		}

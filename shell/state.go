@@ -44,7 +44,7 @@ var errNoState = errors.New("shell: the State is the zero value; Checkpoint make
 func (s *PersistentShell) Checkpoint(ctx context.Context) (State, error) {
 	var state State
 	err := s.ask(ctx, func(b *bash) error {
-		if !b.saved.have || b.saved.commands != b.commands {
+		if !b.isSaved() {
 			if err := b.exchange.Renew(); err != nil {
 				return err
 			}

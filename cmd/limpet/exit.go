@@ -30,7 +30,8 @@ import (
 const (
 	codeNoMatch  = 1 // as of grep(1)
 	codeUsage    = 2
-	codeBusy     = 75 // EX_TEMPFAIL (sysexits.h): try again
+	codeUnknown  = 70 // EX_SOFTWARE (sysexits.h), for want of a better one: trying again does not help
+	codeBusy     = 75 // EX_TEMPFAIL (as above): try again
 	codeTimeout  = command.CodeTimeout
 	codeFailed   = 125
 	codeCannot   = 126
@@ -49,7 +50,8 @@ type exitCode struct {
 var exitCodes = []exitCode{
 	{0, "", "the last command succeeded", nil},
 	{1, "1-255", "the exit code of the last command, where none of the following applies", nil},
-	{codeUsage, "", "wrong usage: a bad flag or argument, or nothing to run; no command ran", isA[*usageError]},
+	{codeUsage, "", "wrong usage: a bad flag or argument, or nothing to run, or an --id of another script; no command ran", badUsage},
+	{codeUnknown, "", "with --session: the keeper died that had the command, which may have run; with --id it is not run again", isAny(wire.ErrMayHaveRun)},
 	{codeBusy, "", "with --session and --no-wait: another command runs there; nothing ran", isAny(shell.ErrBusy)},
 	{codeTimeout, "", "the last command was stopped by --timeout or --idle-timeout", timedOut},
 	{codeFailed, "", "limpet itself failed, or bash died and did not say how the command ended", otherwise},
@@ -109,6 +111,9 @@ func codeOf(err error) int {
 	if own, ok := errors.AsType[status](err); ok {
 		return int(own)
 	}
+	if e, ok := errors.AsType[*wire.EndedError](err); ok {
+		return e.Code // Of a command with an --id that was asked for before.
+	}
 	if e, ok := errors.AsType[*hostError](err); ok {
 		return e.code // It was chosen here, by the limpet that has the error.
 	}
@@ -147,6 +152,8 @@ func isA[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
+
+func badUsage(err error) bool { return isA[*usageError](err) || errors.Is(err, wire.ErrOtherCommand) }
 
 func got(sig syscall.Signal) func(error) bool {
 	return func(err error) bool {

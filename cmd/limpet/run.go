@@ -59,7 +59,8 @@ input is a file: give -n in such a loop.
 
 With --session NAME they run in a session that stays when limpet ends, with what they leave
 running, and that is made if there is none; see limpet help session. There limpet reads ahead of
-them, as ssh does, and a command that runs when limpet's terminal is closed runs on.
+them, as ssh does, and a command that runs when limpet's terminal is closed runs on. With --id
+it can be asked for again, and is not run twice.
 
 With --json, each result is one line of JSON on stdout and there is no live
 output. Bytes that are not UTF-8 become U+FFFD there.`,
@@ -86,6 +87,9 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 			}
 			if flags.collapse && !flags.json {
 				return usagef(cmd, "--collapse means nothing without --json")
+			}
+			if flags.kept.id != "" && len(run.scripts) != 1 {
+				return usagef(cmd, "--id names one script, and here are %d", len(run.scripts))
 			}
 			if kept {
 				return runKept(cmd, flags, run)
@@ -147,7 +151,8 @@ func runKept(cmd *cobra.Command, flags runFlags, run toRun) error {
 	}
 	defer sh.Disconnect()
 	r := runner{flags: flags, run: run, sh: sh, console: console}
-	if !flags.scripts.noStdin && !run.stdinTaken && !term.IsTerminal(int(os.Stdin.Fd())) && !isNull(os.Stdin) {
+	// What was read of standard input is gone when a script is asked for again.
+	if flags.kept.id == "" && !flags.scripts.noStdin && !run.stdinTaken && !term.IsTerminal(int(os.Stdin.Fd())) && !isNull(os.Stdin) {
 		r.stdin = &shared{from: os.Stdin}
 	}
 	return r.all(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/runes"
+	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 )
@@ -32,11 +33,13 @@ type keptFlags struct {
 	name     string
 	existing bool
 	noWait   bool
+	id       string
 }
 
 func (f *keptFlags) add(cmd *cobra.Command) {
 	f.addName(cmd)
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "with --session, fail if another command runs there, with exit code 75")
+	cmd.Flags().StringVar(&f.id, "id", "", "with --session, run the one script once, however often it is asked for with this `ID`; see limpet help session")
 }
 
 // addName adds those that say which session is meant.
@@ -48,7 +51,7 @@ func (f *keptFlags) addName(cmd *cobra.Command) {
 // asked reports whether a session that is kept is to be used, with flags that go with it.
 func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
 	if !cmd.Flags().Changed("session") {
-		for _, name := range []string{"existing", "no-wait"} {
+		for _, name := range []string{"existing", "no-wait", "id"} {
 			if cmd.Flags().Changed(name) {
 				return false, usagef(cmd, "--%s means nothing without --session", name)
 			}
@@ -58,6 +61,9 @@ func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
 	var err error
 	if f.name, err = sessionNamed(cmd, f.name); err != nil {
 		return false, err
+	}
+	if cmd.Flags().Changed("id") && !command.ValidID(f.id) {
+		return false, usagef(cmd, "--id %q: %w", f.id, command.ErrID)
 	}
 	return true, refuseIn(cmd, "runtime-dir", "start-timeout", "output-limit", "sandbox", "workspace", "run-as", "git", "ro", "rw", "allow", "keep-env", "clean-env")
 }
@@ -101,11 +107,15 @@ type keptShell struct {
 	flags   *shellFlags
 	dir     string
 	noWait  bool
+	id      string   // of the next script, and of no other
+	env     []string // what limpet brings there: see keeper.CallerEnv
 	console *console
 }
 
 func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
 	req.Timeout, req.IdleTimeout, req.Env = k.flags.timeout, k.flags.idleTimeout, k.flags.env
+	req.UpdateEnv = k.env
+	req.ID, k.id = k.id, ""
 	if k.flags.dir != "" {
 		req.Dir = absolute(k.flags.dir)
 	}
@@ -117,6 +127,9 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	told()
 	if res.Dir != "" {
 		k.dir = res.Dir
+	}
+	if ended, ok := errors.AsType[*wire.EndedError](err); ok {
+		res.ExitCode = ended.Code
 	}
 	if errors.Is(err, shell.ErrBusy) {
 		err = fmt.Errorf("nothing ran: session %q is busy with: %s%w", k.Name(), k.running(ctx), silent{err})
@@ -201,7 +214,8 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 	if err != nil {
 		return nil, err
 	}
-	spec := &keeper.Spec{Bash: flags.bash, Login: flags.login, Env: shell.DefaultEnv()}
+	env := shell.DefaultEnv()
+	spec := &keeper.Spec{Bash: flags.bash, Login: flags.login, Env: env}
 	if strings.Contains(spec.Bash, "/") {
 		spec.Bash = absolute(spec.Bash)
 	}
@@ -229,5 +243,7 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 			}
 		}
 	}
-	return &keptShell{Kept: kept, flags: flags, noWait: f.noWait, console: console, dir: info.Dir}, nil
+	return &keptShell{
+		Kept: kept, flags: flags, noWait: f.noWait, id: f.id, env: keeper.CallerEnv(env), console: console, dir: info.Dir,
+	}, nil
 }

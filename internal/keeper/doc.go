@@ -16,7 +16,9 @@
 //	           /lock           held as long as the keeper lives
 //	           /s              its socket; internal/wire is what is spoken there
 //	           /now            where the session is, and what it runs
+//	           /journal        the commands that may be asked for again
 //	           /said           what the keeper had to say; nothing, as a rule
+//	           /agent          a link to the socket of the last caller's SSH agent
 //	           /jobs /terminals   those of the session
 //
 // BOOT is the machine since it was started: what is there of another one has ended. Locks are held

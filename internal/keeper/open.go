@@ -121,7 +121,13 @@ func (r *Registry) look(ctx context.Context, name string, spec *Spec) (*Kept, er
 		slices.Sort(names)
 		return nil, &session.Error{Op: "open", Session: name, Err: fmt.Errorf("%w: %d are kept", session.ErrTooMany, len(names)), Remedy: "close one: there are " + strings.Join(names, ", ")}
 	}
-	record, err := r.start(name, *spec)
+	var last []string // of that name; sweep has left those that it remembers
+	for _, e := range list {
+		if !e.alive && e.record.Name == name {
+			last = append(last, e.dir)
+		}
+	}
+	record, err := r.start(name, *spec, last)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,9 @@ const (
 	socketFile = "s"
 	nowFile    = "now"
 	saidFile   = "said"
+	agentFile  = "agent"
+
+	journalFile = "journal"
 )
 
 // byName is beside the keepers' directories, and has for each name the jobs and the terminals of its sessions: jobs

@@ -88,6 +88,7 @@ type keeper struct {
 	handler  *wire.Handler
 	server   *socket.Server
 	noting   *noting
+	journal  *journal
 
 	mu   sync.Mutex
 	last now
@@ -102,12 +103,22 @@ func (k *keeper) begin(listener net.Listener) error {
 	if k.noting, err = openNoting(k.dir); err != nil {
 		return err
 	}
+	if k.journal, err = openJournal(k.dir); err != nil {
+		return err
+	}
 	dir := cmp.Or(spec.Dir, "/")
+	ssh := newAgent(k.dir)
+	if _, has := os.LookupEnv(agentVar); has { // Terminals have it, too.
+		entry := ssh.update([]string{agentVar + "=" + os.Getenv(agentVar)})[0]
+		if err := os.Setenv(agentVar, strings.TrimPrefix(entry, agentVar+"=")); err != nil {
+			return err
+		}
+	}
 	k.sessions, err = session.New(&session.Options{
 		Shell: &shell.Options{
 			Bash: spec.Bash, Dir: dir, Env: os.Environ(), Login: spec.Login, InitFiles: spec.InitFiles,
 			RuntimeDir:   rundir.Default(true), // That of a login goes with it.
-			StdinInShell: true,
+			StdinInShell: true, UpdateEnv: ssh.update,
 		},
 		StateDir: k.stateDir(), IdleTimeout: k.idle(),
 		Jobs: &jobs.Options{MaxWait: math.MaxInt64}, // Who waits ends that.
@@ -132,6 +143,7 @@ func (k *keeper) begin(listener net.Listener) error {
 	k.handler = wire.NewHandler(k, wire.Hello{
 		Version: k.record.Version, Exe: fmt.Sprintf("/proc/%d/exe", os.Getpid()), PID: os.Getpid(), ID: k.record.ID, Boot: boot(),
 	})
+	k.handler.Journal = k.journal
 	k.handler.Closing = k.session.Closing
 	k.handler.Noted = func(script, dir string) { k.note(now{Dir: dir, Running: script}) }
 	k.server = socket.NewServer(k.handler, wire.Refuse)
@@ -283,6 +295,7 @@ func (k *keeper) end(why string) {
 	k.handler.Close()
 	k.server.Close(session.ErrClosed)
 	k.noted()
+	k.journal.close()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -292,6 +305,7 @@ func (k *keeper) end(why string) {
 // bury leaves the record of a session that has ended.
 func (k *keeper) bury(why string) {
 	_ = os.Remove(filepath.Join(k.dir, socketFile)) // It may be gone.
+	_ = os.Remove(filepath.Join(k.dir, agentFile))  // As above.
 	k.mu.Lock()
 	last := k.last
 	k.mu.Unlock()

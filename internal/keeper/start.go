@@ -23,11 +23,12 @@ const (
 )
 
 // start starts a keeper. Whoever asks it waits until it accepts: the socket listens already. The
-// caller holds the names.
-func (r *Registry) start(name string, spec Spec) (Record, error) {
+// caller holds the names. It knows what the last ones of that name, whose directories those are, were
+// asked for.
+func (r *Registry) start(name string, spec Spec, last []string) (Record, error) {
 	record := Record{ID: strings.ToLower(rand.Text()), Name: name, State: Starting, Version: r.Version, Created: time.Now(), Spec: spec}
 	dir := filepath.Join(r.dir, record.ID)
-	pid, err := r.launch(dir, record)
+	pid, err := r.launch(dir, record, last)
 	if err != nil {
 		_ = os.RemoveAll(dir) // Nobody has it.
 		return record, err
@@ -36,7 +37,7 @@ func (r *Registry) start(name string, spec Spec) (Record, error) {
 	return record, nil
 }
 
-func (r *Registry) launch(dir string, record Record) (pid int, err error) {
+func (r *Registry) launch(dir string, record Record, last []string) (pid int, err error) {
 	if err := os.Mkdir(dir, statedir.DirMode); err != nil {
 		return 0, err
 	}
@@ -51,6 +52,9 @@ func (r *Registry) launch(dir string, record Record) (pid int, err error) {
 	}
 	defer lock.Close()                                   // The keeper has its own.
 	if err := flock(lock, syscall.LOCK_EX); err != nil { // Who looks holds it for an instant.
+		return 0, err
+	}
+	if err := inherit(dir, last); err != nil {
 		return 0, err
 	}
 	if err := record.write(dir); err != nil {

@@ -44,6 +44,9 @@ type State struct {
 	// them on: see ipc.Fork.
 	Begin []string
 
+	// Given is what limpet has set itself of the variables. Who saves the state sets it.
+	Given Given
+
 	// Open is how many descriptors bash had when its exit trap ran; 0 if that is not known.
 	Open int
 

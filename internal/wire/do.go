@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -41,7 +42,7 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 	if ctx.Err() != nil {
 		return nothing, fmt.Errorf("nothing ran: %w", context.Cause(ctx))
 	}
-	d := &doing{s: s, id: rand.Text(), req: req, end: make(chan came, 2), accepted: make(chan struct{}), fed: make(chan error, 1)}
+	d := &doing{s: s, id: cmp.Or(req.ID, rand.Text()), req: req, end: make(chan came, 2), accepted: make(chan struct{}), fed: make(chan error, 1)}
 	res, err := d.run(ctx)
 	return res, d.ofCaller(ctx, err)
 }
@@ -179,7 +180,7 @@ func (d *doing) follow(life, ctx context.Context) (command.Result, error) {
 	select {
 	case <-d.accepted:
 		if errors.Is(err, ErrGone) {
-			err = fmt.Errorf("%w: what became of the command is not known, and it is not run again", err)
+			err = fmt.Errorf("%w: %w", err, ErrMayHaveRun)
 		}
 	default:
 	}

@@ -17,8 +17,9 @@
 //	POST ./checkpoint ./rollback    {"name"}
 //	POST ./reset ./close
 //	POST ./commands                 a command, with an id that its caller has drawn at random: {"id", "script", "dir",
-//	                                "env", "unset", "stdin", "timeout_ns", ...}. Asked again with the same id it is found,
-//	                                and not run once more. Answered at once; with ?out=0 or ?err=0 by the stream below
+//	                                "env", "unset", "update_env", "stdin", "timeout_ns", ...}. Asked again with the same id it is found,
+//	                                and not run once more; with "remember", an id that its caller has chosen, also when the
+//	                                program has died: "may_have_run", or the error of kind "ended". Answered at once; with ?out=0 or ?err=0 by the stream below
 //	GET  ./commands                 those that run, and the last ones
 //	GET  ./commands/ID              how far it is, and, when it has ended, what came of it
 //	GET  ./commands/ID/output?out=N&err=N    a stream: what is printed from those offsets on. A stream that is not named is left out

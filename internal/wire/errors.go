@@ -73,6 +73,8 @@ var sentinels = []struct {
 	{"deleted", ipc.ErrDeleted, http.StatusConflict},
 	{"unknown", ErrUnknown, http.StatusNotFound},
 	{"other_command", ErrOtherCommand, http.StatusConflict},
+	{"may_have_run", ErrMayHaveRun, http.StatusConflict},
+	{"id", command.ErrID, http.StatusBadRequest},
 	{"too_large", ErrTooLarge, http.StatusRequestEntityTooLarge},
 	{"job_not_found", jobs.ErrNotFound, http.StatusNotFound},
 	{"job_finished", jobs.ErrFinished, http.StatusConflict},
@@ -235,6 +237,8 @@ var kinds = []kind{
 		}
 		return e
 	}),
+	kindOf("ended", func(e *EndedError) (ended, []error) { return ended{Code: e.Code}, nil },
+		func(f ended, _ error) *EndedError { return &EndedError{Code: f.Code} }),
 	kindOf("dead", func(e *shell.DeadError) (ended, []error) {
 		return ended{e.Argv, e.Code, int(e.Signal), e.Said, e.Reason}, nil
 	}, func(f ended, _ error) *shell.DeadError {

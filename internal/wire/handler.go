@@ -28,6 +28,9 @@ type Handler struct {
 	// It is called in the way of commands, by several goroutines.
 	Noted func(script, dir string)
 
+	// Journal, if not nil, remembers the commands that came with an id of their caller's own.
+	Journal Journal
+
 	// Closing, if not nil, reports whether the program is about to end what it has: who asks whether
 	// it can be spoken to is told that it is closed.
 	Closing func() bool
@@ -49,7 +52,7 @@ func NewHandler(sessions Sessions, hello Hello) *Handler {
 		if h.Noted != nil {
 			h.Noted(script, dir)
 		}
-	})
+	}, func() Journal { return h.Journal })
 	h.mux.HandleFunc("GET /v1", func(w http.ResponseWriter, _ *http.Request) {
 		if h.Closing != nil && h.Closing() {
 			answer(w, nil, session.ErrClosed)

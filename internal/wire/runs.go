@@ -79,13 +79,17 @@ func (r *run) told() Command {
 // last is what came of it. It must be over.
 func (r *run) last() *last { return &last{resultOf(r.res), pack(r.err)} }
 
+// nothingRan reports whether it is over without having run. It may then be asked for as if it was never.
+func (r *run) nothingRan() bool { return r.isOver() && r.err != nil && r.res.Elapsed == 0 }
+
 // book has the commands of a program's sessions. They end by themselves: who asked for them may be
 // gone.
 type book struct {
-	noted func(script, dir string)
-	life  context.Context
-	end   context.CancelCauseFunc
-	all   sync.WaitGroup
+	noted   func(script, dir string)
+	journal func() Journal
+	life    context.Context
+	end     context.CancelCauseFunc
+	all     sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
@@ -96,8 +100,8 @@ type book struct {
 	now    func() time.Time
 }
 
-func newBook(noted func(script, dir string)) *book {
-	b := &book{noted: noted, runs: make(map[string]*run), now: time.Now}
+func newBook(noted func(script, dir string), journal func() Journal) *book {
+	b := &book{noted: noted, journal: journal, runs: make(map[string]*run), now: time.Now}
 	b.life, b.end = context.WithCancelCause(context.Background())
 	return b
 }
@@ -110,7 +114,7 @@ func (b *book) begin(s session.Handle, req request) (r *run, found bool, err err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r := b.runs[req.ID]; r != nil {
+	if r := b.runs[req.ID]; r != nil && !r.nothingRan() {
 		if r.session != s.Name() || !r.request.same(req) {
 			return nil, false, ErrOtherCommand
 		}
@@ -126,6 +130,10 @@ func (b *book) begin(s session.Handle, req request) (r *run, found bool, err err
 		b.forget()
 		b.tidy = len(b.order) + leastRuns
 	}
+	if err := b.ask(req); err != nil {
+		return nil, false, err
+	}
+	b.order = slices.DeleteFunc(b.order, func(r *run) bool { return r.request.ID == req.ID }) // Nothing ran of that.
 	r = &run{session: s.Name(), request: req, asked: b.now(), streams: newStreams(), over: make(chan struct{})}
 	value := req.value()
 	if !req.Quiet {
@@ -155,6 +163,9 @@ func (b *book) begin(s session.Handle, req request) (r *run, found bool, err err
 		}
 		b.mu.Lock()
 		r.res, r.err, r.ended = res, err, b.now()
+		if journal := b.journal(); req.Remember && journal != nil { // First: who hears of the end may ask again.
+			journal.End(req.ID, res.ExitCode, err == nil || res.Elapsed > 0)
+		}
 		b.alive = slices.DeleteFunc(b.alive, func(one *run) bool { return one == r })
 		b.mu.Unlock()
 		close(r.over)
@@ -162,6 +173,18 @@ func (b *book) begin(s session.Handle, req request) (r *run, found bool, err err
 		r.streams.end(res)
 	})
 	return r, false, nil
+}
+
+// ask has the journal note a command that may be asked for again. The caller holds mu.
+func (b *book) ask(req request) error {
+	journal := b.journal()
+	switch {
+	case !req.Remember:
+		return nil
+	case journal == nil:
+		return errNoJournal
+	}
+	return journal.Ask(req.ID, req.what())
 }
 
 // first is the script of the first command that has not ended; empty if there is none.

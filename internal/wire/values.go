@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"errors"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -41,6 +39,7 @@ type request struct {
 	Dir           string   `json:"dir,omitempty"`
 	Env           []string `json:"env,omitempty"`
 	Unset         []string `json:"unset,omitempty"`
+	UpdateEnv     []string `json:"update_env,omitempty"`
 	Stdin         bool     `json:"stdin,omitempty"` // it comes by itself
 	Timeout       int64    `json:"timeout_ns,omitempty"`
 	IdleTimeout   int64    `json:"idle_timeout_ns,omitempty"`
@@ -50,6 +49,7 @@ type request struct {
 	MergeStderr   bool     `json:"merge_stderr,omitempty"`
 	Quiet         bool     `json:"quiet,omitempty"` // nobody reads its output before its end
 	Ladder        []step   `json:"ladder,omitempty"`
+	Remember      bool     `json:"remember,omitempty"` // its id is to outlive the program
 
 	// Deadline is the time that the caller's context has left: there it ends.
 	Deadline int64 `json:"deadline_ns,omitempty"`
@@ -62,9 +62,10 @@ type step struct {
 
 func requestOf(id string, req command.Request) request {
 	r := request{
-		ID: id, Script: req.Script, Dir: req.Dir, Env: req.Env, Unset: req.Unset, Stdin: req.Stdin != nil, Timeout: int64(req.Timeout),
-		IdleTimeout: int64(req.IdleTimeout), HandOver: req.HandOver, HandOverAfter: int64(req.HandOverAfter), TurnTimeout: int64(req.TurnTimeout),
+		ID: id, Script: req.Script, Dir: req.Dir, Env: req.Env, Unset: req.Unset, UpdateEnv: req.UpdateEnv, Stdin: req.Stdin != nil,
+		Timeout: int64(req.Timeout), IdleTimeout: int64(req.IdleTimeout), HandOver: req.HandOver, HandOverAfter: int64(req.HandOverAfter), TurnTimeout: int64(req.TurnTimeout),
 		MergeStderr: req.MergeStderr,
+		Remember:    req.ID != "",
 	}
 	for _, s := range req.Ladder {
 		r.Ladder = append(r.Ladder, step{int(s.Signal), int64(s.Grace)})
@@ -75,7 +76,8 @@ func requestOf(id string, req command.Request) request {
 // value is the request without its streams.
 func (r request) value() command.Request {
 	req := command.Request{
-		Script: r.Script, Dir: r.Dir, Env: r.Env, Unset: r.Unset, Timeout: time.Duration(r.Timeout), IdleTimeout: time.Duration(r.IdleTimeout),
+		Script: r.Script, Dir: r.Dir, Env: r.Env, Unset: r.Unset, UpdateEnv: r.UpdateEnv,
+		Timeout: time.Duration(r.Timeout), IdleTimeout: time.Duration(r.IdleTimeout),
 		HandOver: r.HandOver, HandOverAfter: time.Duration(r.HandOverAfter), TurnTimeout: time.Duration(r.TurnTimeout), MergeStderr: r.MergeStderr,
 	}
 	for _, s := range r.Ladder {
@@ -84,17 +86,15 @@ func (r request) value() command.Request {
 	return req
 }
 
-// same reports whether two requests ask for the same, whenever they do.
+// same reports whether two requests ask for the same, whenever and from wherever they do.
 func (r request) same(other request) bool {
 	return r.Script == other.Script && r.Dir == other.Dir && slices.Equal(r.Env, other.Env) && slices.Equal(r.Unset, other.Unset) && r.Stdin == other.Stdin
 }
 
-// checkID refuses what is no id of a command: it is the caller's, and has to be one that nobody
-// else takes.
+// checkID refuses what is no id of a command.
 func checkID(id string) error {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-	if len(id) < 16 || len(id) > 64 || strings.Trim(id, letters) != "" {
-		return errors.New("a command wants an id of 16 to 64 letters, digits, dashes and underscores, that was drawn at random")
+	if !command.ValidID(id) {
+		return command.ErrID
 	}
 	return nil
 }

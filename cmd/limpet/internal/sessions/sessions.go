@@ -57,6 +57,20 @@ A session ends when it is closed, when it was not used for 24 hours and nothing 
 it, and when the machine is shut down. Who asks for its name after that gets a new one, and
 is told how the last one has ended.
 
+A command that has an id, limpet run --session NAME --id ID, runs once, however often it is asked
+for: by a script that is started again, by cron, by an agent that got no answer. It reads nothing from
+standard input. Asked for again there are three answers:
+
+  what came of it   its output and its exit code, if the session still has them (64 commands, or
+                    an hour); it is waited for if it runs. Else its exit code, and a line on standard error
+  not known         exit code 70: its keeper was killed while it ran, or it killed its shell. It may
+                    have run, and is not run again: look for yourself, and take another ID
+  it was never run  it runs now. So it is where nothing ran before, as with --no-wait
+
+An ID belongs to a session's name and to a script: with another one the exit code is 2. The last 4096 are
+remembered, also when the session has ended, for a week at most, and not when the machine is
+started again.
+
 Who can use the name can do what the session can: it is for programs of this user alone, and no
 sandbox of limpet shows it.`,
 		Example: `  limpet run -s build 'cd src && make'
