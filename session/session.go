@@ -56,7 +56,7 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 		starting: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 	s.lastUsed = s.created
-	s.opts.State = nil
+	s.opts.State = spec.State
 	s.opts.Dir = cmp.Or(spec.Dir, s.opts.Dir)
 	if s.policy != nil {
 		where, err := s.sandboxed(*s.policy)

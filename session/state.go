@@ -22,12 +22,7 @@ type checkpoint struct {
 // for the command that runs; ctx bounds that. Errors are ErrExists, ErrName, ErrTooMany,
 // ErrClosed.
 func (s *Session) Fork(ctx context.Context, name string) (Handle, error) {
-	sh, done, err := s.use(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	state, err := sh.Checkpoint(ctx)
+	state, err := s.State(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -48,12 +43,18 @@ func (r *Registry) fork(from *Session, name string, state shell.State) (*Session
 	if r.sessions[name] != nil {
 		return nil, ErrExists
 	}
-	s, err := r.make(name, &Spec{Dir: from.opts.Dir, Policy: from.policy})
+	return r.make(name, &Spec{Dir: from.opts.Dir, Policy: from.policy, State: &state})
+}
+
+// State returns the state that the session's shell has now, for [Spec.State], also of another
+// registry. It starts the shell if nobody has. It waits for the command that runs; ctx bounds that.
+func (s *Session) State(ctx context.Context) (shell.State, error) {
+	sh, done, err := s.use(ctx)
 	if err != nil {
-		return nil, err
+		return shell.State{}, err
 	}
-	s.opts.State = &state
-	return s, nil
+	defer done()
+	return sh.Checkpoint(ctx)
 }
 
 // Checkpoint keeps the state that the session's shell has now under a name, for Rollback.
