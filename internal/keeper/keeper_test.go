@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // It cannot fail. Else a keeper sleeps for a second when it exits.
 	if len(os.Args) == 3 && os.Args[1] == "keeper" {
-		if err := keeper.Serve(os.Args[2]); err != nil {
+		if err := keeper.Serve(os.Args[2], asKeeper); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -44,13 +44,16 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m))
 }
 
+// asKeeper has this program serve a directory.
+func asKeeper(dir string) *exec.Cmd { return exec.Command(os.Args[0], "keeper", dir) }
+
 // registry returns one of a directory of its own, whose sessions end with the test.
 func registry(t *testing.T, dir string) *keeper.Registry {
 	t.Helper()
 	r, err := keeper.Open(dir)
 	require.NoError(t, err)
 	r.Version = "test"
-	r.Execute = func(dir string) *exec.Cmd { return exec.Command(os.Args[0], "keeper", dir) }
+	r.Execute = asKeeper
 	t.Cleanup(func() {
 		list, err := r.List(testenv.Context(t), false)
 		require.NoError(t, err)
@@ -103,7 +106,7 @@ func TestASessionOutlivesWhoMadeIt(t *testing.T) {
 func TestASessionThatIsKeptKeepsThePromises(t *testing.T) {
 	sessiontest.Run(t, func(t *testing.T) session.Handle {
 		return kept(t, registry(t, testenv.TempDir(t)), "s", nil)
-	}, "AForkIsSeparate")
+	})
 }
 
 func TestWhoAskAtOnceGetTheSameSession(t *testing.T) {
@@ -376,5 +379,5 @@ func TestNamesThatCannotBe(t *testing.T) {
 }
 
 func TestNobodyIsAKeeperByChance(t *testing.T) {
-	require.True(t, errors.Is(keeper.Serve(testenv.TempDir(t)), keeper.ErrNotForPeople))
+	require.True(t, errors.Is(keeper.Serve(testenv.TempDir(t), asKeeper), keeper.ErrNotForPeople))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/shell"
 )
 
 // The names in a keeper's directory.
@@ -20,6 +21,7 @@ const (
 	socketFile = "s"
 	nowFile    = "now"
 	saidFile   = "said"
+	givenFile  = "given"
 )
 
 // mostRecord bounds a record that is read: whoever owns the directory may have put anything there.
@@ -44,6 +46,7 @@ type Record struct {
 	Version string    `json:"version,omitempty"` // of limpet
 	Created time.Time `json:"created"`
 	Spec    Spec      `json:"spec"`
+	Given   bool      `json:"given,omitempty"` // a state to begin with, as a descriptor
 	End     *End      `json:"end,omitempty"`
 }
 
@@ -57,6 +60,10 @@ type Spec struct {
 
 	// Env is the environment of its shell; nil means shell.DefaultEnv. It is in no file.
 	Env []string `json:"-"`
+
+	// State is what its shell begins with. Nil means nothing but the above, as after a reset. It is
+	// in no file that has a name.
+	State *shell.State `json:"-"`
 }
 
 // DefaultIdle is how long a session stays that nobody uses, in which nothing runs.

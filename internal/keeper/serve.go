@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -28,14 +29,18 @@ import (
 var ErrNotForPeople = errors.New("a keeper is started by limpet itself: use limpet run --session NAME")
 
 // Serve keeps the session of a directory, until it ends. It is what a program does that a [Registry]
-// has executed: it has a listener and a lock as descriptors 3 and 4.
-func Serve(dir string) error {
+// has executed: it has a listener and a lock as descriptors 3 and 4, and maybe a state as 5. Execute is
+// that of a Registry, for forks of the session.
+func Serve(dir string, execute func(dir string) *exec.Cmd) error {
 	record, listener, lock, err := inherited(dir)
 	if err != nil {
 		return err
 	}
 	defer lock.Close() // Last: then the name is free.
-	k := &keeper{dir: dir, record: record, ended: make(chan string, 1)}
+	k := &keeper{
+		dir: dir, record: record, ended: make(chan string, 1),
+		registry: &Registry{dir: filepath.Dir(dir), Execute: execute, Version: record.Version},
+	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	if err := k.begin(listener); err != nil {
@@ -81,6 +86,8 @@ type keeper struct {
 	record Record
 	ended  chan string // why
 
+	registry *Registry // of its directory
+
 	sessions *session.Registry
 	session  *session.Session
 	handler  *wire.Handler
@@ -95,8 +102,14 @@ type keeper struct {
 
 // begin opens the session, and answers from then on.
 func (k *keeper) begin(listener net.Listener) error {
-	spec := k.record.Spec
 	var err error
+	if k.record.Given {
+		syscall.CloseOnExec(givenFD)
+		if err := k.record.Spec.take(os.NewFile(givenFD, "given")); err != nil {
+			return err
+		}
+	}
+	spec := k.record.Spec
 	if k.noting, err = openNoting(k.dir); err != nil {
 		return err
 	}
@@ -112,8 +125,16 @@ func (k *keeper) begin(listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	if k.session, err = k.sessions.Open(context.Background(), k.record.Name, nil); err != nil {
+	if k.session, err = k.sessions.Open(context.Background(), k.record.Name, &session.Spec{State: spec.State}); err != nil {
 		return errors.Join(err, k.sessions.Close())
+	}
+	if spec.State != nil {
+		// Whoever gave the state waits to be told that a shell has it.
+		if _, err := k.session.State(context.Background()); err != nil {
+			return errors.Join(err, k.sessions.Close())
+		}
+		k.record.Spec.State = nil // The shell has it: a session begins with it once.
+		dir = k.session.Dir()
 	}
 	k.note(now{Dir: dir})
 	k.record.State, k.record.PID = Running, os.Getpid()
@@ -191,12 +212,25 @@ func (o own) Close() error {
 	return o.Session.Close()
 }
 
-// Fork says that there is no fork yet: it would be a session of this keeper, that nobody finds.
-func (o own) Fork(context.Context, string) (session.Handle, error) {
-	return nil, &session.Error{Op: "fork", Session: o.Name(), Err: errNoFork}
+// Fork starts another keeper, which begins with the state of the session. It has from this one what the
+// session was made with: the environment, the umask, the limits.
+func (o own) Fork(ctx context.Context, name string) (session.Handle, error) {
+	const op = "fork to"
+	if !session.ValidName(name) { // Before it waits.
+		return nil, &session.Error{Op: op, Session: name, Err: session.ErrName}
+	}
+	state, err := o.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	spec := o.k.record.Spec
+	spec.Env, spec.State = os.Environ(), &state
+	fork, err := o.k.registry.open(ctx, op, name, &spec, true)
+	if err != nil {
+		return nil, err
+	}
+	return fork, nil
 }
-
-var errNoFork = errors.New("a kept session cannot be forked yet")
 
 // say is why the session ends. The first counts.
 func (k *keeper) say(why string) {

@@ -20,12 +20,13 @@ import (
 const (
 	listenerFD = 3 + iota
 	lockFD
+	givenFD // where the record says so
 )
 
 // start starts a keeper. Whoever asks it waits until it accepts: the socket listens already. The
 // caller holds the names.
 func (r *Registry) start(name string, spec Spec) (Record, error) {
-	record := Record{ID: strings.ToLower(rand.Text()), Name: name, State: Starting, Version: r.Version, Created: time.Now(), Spec: spec}
+	record := Record{ID: strings.ToLower(rand.Text()), Name: name, State: Starting, Version: r.Version, Created: time.Now(), Spec: spec, Given: spec.State != nil}
 	dir := filepath.Join(r.dir, record.ID)
 	pid, err := r.launch(dir, record)
 	if err != nil {
@@ -79,6 +80,14 @@ func (r *Registry) launch(dir string, record Record) (pid int, err error) {
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, said, said
 	cmd.ExtraFiles = []*os.File{listener, lock}
+	if record.Given {
+		given, err := record.Spec.given(dir)
+		if err != nil {
+			return 0, err
+		}
+		defer given.Close() // As above.
+		cmd.ExtraFiles = append(cmd.ExtraFiles, given)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // No hangup and no Ctrl-C of the caller's terminal is for it.
 	if err := proc.Start(cmd); err != nil {
 		return 0, fmt.Errorf("executing limpet again: %w", err)

@@ -199,6 +199,9 @@ func (h *Handler) postFork(s session.Handle, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		return nil, err
 	}
+	if far, ok := fork.(interface{ Disconnect() }); ok { // It is of a program of its own, which the client asks from now on.
+		defer far.Disconnect()
+	}
 	return fork.Info(r.Context())
 }
 

@@ -32,14 +32,16 @@ func (p Program) Registry() (*keeper.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Version = p.Version
-	r.Execute = func(dir string) *exec.Cmd {
-		p.Alone()
-		cmd := exec.Command(p.Itself())
-		cmd.Args = []string{"limpet", "session", "keeper", dir}
-		return cmd
-	}
+	r.Version, r.Execute = p.Version, p.execute
 	return r, nil
+}
+
+// execute has this program keep the session of a directory.
+func (p Program) execute(dir string) *exec.Cmd {
+	p.Alone()
+	cmd := exec.Command(p.Itself())
+	cmd.Args = []string{"limpet", "session", "keeper", dir}
+	return cmd
 }
 
 // Command is limpet session.
@@ -66,12 +68,12 @@ sandbox of limpet shows it.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(listCommand(p), infoCommand(p), interruptCommand(p), checkpointCommand(p), rollbackCommand(p), resetCommand(p), closeCommand(p), keeperCommand(), help)
+	cmd.AddCommand(listCommand(p), infoCommand(p), interruptCommand(p), forkCommand(p), checkpointCommand(p), rollbackCommand(p), resetCommand(p), closeCommand(p), keeperCommand(p), help)
 	return cmd
 }
 
 // keeperCommand is what a keeper is executed as.
-func keeperCommand() *cobra.Command {
+func keeperCommand(p Program) *cobra.Command {
 	return &cobra.Command{
 		Use:    "keeper",
 		Short:  "Keep one session; for limpet itself",
@@ -80,7 +82,7 @@ func keeperCommand() *cobra.Command {
 			if len(args) != 1 {
 				return noun.Usagef(cmd, "%w", keeper.ErrNotForPeople)
 			}
-			err := keeper.Serve(args[0])
+			err := keeper.Serve(args[0], p.execute)
 			if errors.Is(err, keeper.ErrNotForPeople) {
 				return noun.Usagef(cmd, "%w", err)
 			}
