@@ -34,6 +34,12 @@ const idleConnection = 30 * time.Second
 // Client reaches the sessions of another program. Its methods are safe for concurrent use.
 // Disconnect it.
 type Client struct {
+	// Follow, if not nil, is called when the program that has the session has handed it to another one
+	// (ErrMoved), or is gone (ErrGone). It reports whether the other one was found, which Dial then leads
+	// to: what was asked for is asked for there. It is called by several goroutines. Set it before the first
+	// call.
+	Follow func(ctx context.Context) bool
+
 	http      *http.Client
 	transport *http.Transport
 	life      context.Context
@@ -64,7 +70,7 @@ func (c *Client) Disconnect() {
 // Hello asks the program what it is.
 func (c *Client) Hello(ctx context.Context) (Hello, error) {
 	var said Hello
-	err := c.call(ctx, http.MethodGet, "", nil, &said)
+	err := c.callOnce(ctx, http.MethodGet, "", nil, &said)
 	if err == nil && (said.Protocol[0] > Version || said.Protocol[1] < Version) {
 		err = fmt.Errorf("%w: it is limpet %s and speaks versions %d to %d of the protocol, and this one speaks %d", ErrUnreachable, said.Version, said.Protocol[0], said.Protocol[1], Version)
 	}
@@ -87,15 +93,31 @@ func (c *Client) call(ctx context.Context, method, path string, content, value a
 	if err != nil {
 		return err
 	}
-	defer resp.close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
+	return resp.read(value)
+}
+
+// callOnce is call of the program that is reached now, and of no other.
+func (c *Client) callOnce(ctx context.Context, method, path string, content, value any) error {
+	resp, err := c.openOnce(ctx, method, path, content)
 	if err != nil {
-		return resp.broken(err)
+		return err
 	}
-	if err := json.Unmarshal(b, value); err != nil {
-		return fmt.Errorf("%w: its answer makes no sense: %w", ErrUnreachable, err)
+	return resp.read(value)
+}
+
+// mostMoves bounds how often a client follows a session, for one call.
+const mostMoves = 5
+
+// open asks. What is no success is an error. The content is bytes, or goes as JSON. A session that has
+// moved is followed: there nothing was done.
+func (c *Client) open(ctx context.Context, method, path string, content any) (*opened, error) {
+	for moves := 0; ; moves++ {
+		resp, err := c.openOnce(ctx, method, path, content)
+		if err == nil || c.Follow == nil || moves == mostMoves || !isOneOf(err, ErrMoved, ErrGone) || !c.Follow(ctx) {
+			return resp, err
+		}
+		c.transport.CloseIdleConnections() // They lead to the old one.
 	}
-	return nil
 }
 
 // opened is an answer whose body is to be read. It is closed by close.
@@ -105,8 +127,8 @@ type opened struct {
 	free func()
 }
 
-// open asks. What is no success is an error. The content is bytes, or goes as JSON.
-func (c *Client) open(ctx context.Context, method, path string, content any) (*opened, error) {
+// openOnce is open of the program that is reached now.
+func (c *Client) openOnce(ctx context.Context, method, path string, content any) (*opened, error) {
 	var send []byte
 	switch content := content.(type) {
 	case nil:
@@ -155,6 +177,19 @@ func (c *Client) open(ctx context.Context, method, path string, content any) (*o
 		return nil, errors.New(said.Error)
 	}
 	return nil, said.Tree.unpack()
+}
+
+// read reads the answer into a value, and closes it.
+func (o *opened) read(value any) error {
+	defer o.close()
+	b, err := io.ReadAll(io.LimitReader(o.Body, mostReply))
+	if err != nil {
+		return o.broken(err)
+	}
+	if err := json.Unmarshal(b, value); err != nil {
+		return fmt.Errorf("%w: its answer makes no sense: %w", ErrUnreachable, err)
+	}
+	return nil
 }
 
 func (o *opened) close() {

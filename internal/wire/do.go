@@ -22,6 +22,7 @@ var pauses = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, 5
 
 const (
 	stopPatience     = 5 * time.Second // for the other program to take note of a stop
+	acceptPatience   = time.Second     // and of the command; else it is asked, and says if it waits elsewhere
 	deadlinePatience = time.Second     // and to keep a deadline by itself
 	writerPatience   = time.Second     // for a Writer of a command that was stopped
 )
@@ -327,6 +328,7 @@ func (d *doing) stop(life context.Context, giveUp func(), cause error) {
 	defer cancel()
 	select {
 	case <-d.accepted:
+	case <-time.After(acceptPatience): // It may wait at the gate, as no command yet.
 	case <-ctx.Done():
 		giveUp()
 		return

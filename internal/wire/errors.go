@@ -70,6 +70,8 @@ var sentinels = []struct {
 	{"deleted", ipc.ErrDeleted, http.StatusConflict},
 	{"unknown", ErrUnknown, http.StatusNotFound},
 	{"other_command", ErrOtherCommand, http.StatusConflict},
+	{"moved", ErrMoved, http.StatusConflict},
+	{"would_lose", ErrWouldLose, http.StatusConflict},
 	{"too_large", ErrTooLarge, http.StatusRequestEntityTooLarge},
 	{"job_not_found", jobs.ErrNotFound, http.StatusNotFound},
 	{"job_finished", jobs.ErrFinished, http.StatusConflict},

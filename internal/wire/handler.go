@@ -41,6 +41,7 @@ type Handler struct {
 	sessions Sessions
 	hello    Hello
 	book     *book
+	gate     gate
 	mux      *http.ServeMux
 }
 
@@ -54,49 +55,79 @@ func NewHandler(sessions Sessions, hello Hello) *Handler {
 		}
 	})
 	h.mux.HandleFunc("GET /v1", func(w http.ResponseWriter, _ *http.Request) {
-		if h.Closing != nil && h.Closing() {
+		switch {
+		case h.gate.hasMoved():
+			answer(w, nil, ErrMoved)
+		case h.Closing != nil && h.Closing():
 			answer(w, nil, session.ErrClosed)
-			return
+		default:
+			answer(w, h.hello, nil)
 		}
-		answer(w, h.hello, nil)
 	})
 	h.mux.HandleFunc("GET /v1/sessions", func(w http.ResponseWriter, r *http.Request) {
 		list, err := h.sessions.List(r.Context())
 		answer(w, list, err)
 	})
+	h.serveSession()
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, fmt.Errorf("there is no %s %s here; this is version %d of the protocol", r.Method, r.URL.Path, Version))
+	})
+	return h
+}
+
+// way says when a request about a session is answered.
+type way int
+
+const (
+	atOnce     way = iota
+	turn           // when the session is not paused: it waits for the shell
+	ofCommands     // also when the session has moved: a command may have run here
+)
+
+// serveSession has the mux answer what is asked of a session.
+func (h *Handler) serveSession() {
 	const one = "/v1/sessions/{name}"
-	for pattern, do := range map[string]func(h *Handler, s session.Handle, w http.ResponseWriter, r *http.Request) (any, error){
-		"GET " + one:                           (*Handler).getInfo,
-		"POST " + one + "/interrupt":           (*Handler).postInterrupt,
-		"POST " + one + "/background":          (*Handler).postBackground,
-		"POST " + one + "/fork":                (*Handler).postFork,
-		"POST " + one + "/checkpoint":          (*Handler).postCheckpoint,
-		"POST " + one + "/rollback":            (*Handler).postRollback,
-		"POST " + one + "/reset":               (*Handler).postReset,
-		"POST " + one + "/close":               (*Handler).postClose,
-		"GET " + one + "/commands":             (*Handler).getCommands,
-		"POST " + one + "/commands":            (*Handler).postCommand,
-		"GET " + one + "/commands/{id}":        (*Handler).getCommand,
-		"GET " + one + "/commands/{id}/output": (*Handler).getOutput,
-		"POST " + one + "/commands/{id}/stdin": (*Handler).postStdin,
-		"POST " + one + "/commands/{id}/stop":  (*Handler).postStop,
+	for pattern, do := range map[string]struct {
+		way    way
+		method func(h *Handler, s session.Handle, w http.ResponseWriter, r *http.Request) (any, error)
+	}{
+		"GET " + one:                           {atOnce, (*Handler).getInfo},
+		"POST " + one + "/interrupt":           {atOnce, (*Handler).postInterrupt},
+		"POST " + one + "/background":          {atOnce, (*Handler).postBackground},
+		"POST " + one + "/fork":                {turn, (*Handler).postFork},
+		"POST " + one + "/upgrade":             {atOnce, (*Handler).postUpgrade}, // It pauses the session itself.
+		"POST " + one + "/checkpoint":          {turn, (*Handler).postCheckpoint},
+		"POST " + one + "/rollback":            {turn, (*Handler).postRollback},
+		"POST " + one + "/reset":               {turn, (*Handler).postReset},
+		"POST " + one + "/close":               {atOnce, (*Handler).postClose},
+		"GET " + one + "/commands":             {atOnce, (*Handler).getCommands},
+		"POST " + one + "/commands":            {ofCommands, (*Handler).postCommand}, // It enters the gate itself.
+		"GET " + one + "/commands/{id}":        {ofCommands, (*Handler).getCommand},
+		"GET " + one + "/commands/{id}/output": {ofCommands, (*Handler).getOutput},
+		"POST " + one + "/commands/{id}/stdin": {ofCommands, (*Handler).postStdin},
+		"POST " + one + "/commands/{id}/stop":  {ofCommands, (*Handler).postStop},
 	} {
 		h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			s, err := h.sessions.Get(r.Context(), r.PathValue("name"))
+			leave := func() {}
+			switch {
+			case err != nil:
+			case do.way == turn:
+				leave, err = h.gate.enter(r.Context(), 0)
+			case do.way == atOnce && h.gate.hasMoved():
+				err = ErrMoved
+			}
 			if err != nil {
 				answer(w, nil, err)
 				return
 			}
-			value, err := do(h, s, w, r)
+			defer leave()
+			value, err := do.method(h, s, w, r)
 			if value != nil || err != nil {
 				answer(w, value, err)
 			}
 		})
 	}
-	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, fmt.Errorf("there is no %s %s here; this is version %d of the protocol", r.Method, r.URL.Path, Version))
-	})
-	return h
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
