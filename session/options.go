@@ -64,6 +64,9 @@ type Spec struct {
 	// run nothing, which is also what a reset brings back.
 	State *shell.State
 
+	// Checkpoints are those that it has from the start.
+	Checkpoints []Checkpoint
+
 	// Policy is the session's own.
 	Policy *sandbox.Policy
 }

@@ -175,6 +175,21 @@ func TestEnvironIsWhatACommandWouldHave(t *testing.T) {
 	assert.Equal(t, "3", says(t, sh, "(exit 3); echo $?"))
 }
 
+func TestAStateSaysWhatItLacks(t *testing.T) {
+	testenv.NeedProc(t)
+	sh := start(t, nil)
+	run(t, sh, "x=1; sleep 0 >/dev/null 2>&1")
+	assert.Empty(t, checkpoint(t, sh).Unsaved())
+	run(t, sh, "exec 5</dev/null")
+	assert.Equal(t, []string{"open descriptors and coprocesses"}, checkpoint(t, sh).Unsaved())
+	state := checkpoint(t, sh)
+	again := start(t, &shell.Options{State: &state})
+	run(t, again, "y=1")
+	assert.Empty(t, checkpoint(t, again).Unsaved(), "it never had them")
+	run(t, sh, "exec 5<&-")
+	assert.Empty(t, shell.State{}.Unsaved())
+}
+
 func TestTheZeroStateIsRefused(t *testing.T) {
 	sh := start(t, nil)
 	_, err := sh.Restore(testenv.Context(t), shell.State{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/limits"
@@ -29,6 +30,15 @@ func (s State) Dir() string {
 
 // IsZero reports whether it is the zero value.
 func (s State) IsZero() bool { return s.saved == nil }
+
+// Unsaved returns what the shell had at that moment and no state has: open descriptors, and the list of
+// the history. Processes are not among it: see [PersistentShell.Background].
+func (s State) Unsaved() []string {
+	if s.saved == nil {
+		return nil
+	}
+	return slices.Clone(s.saved.Unsaved)
+}
 
 // MarshalBinary returns the state as bytes, for UnmarshalBinary of this version of limpet or of a later
 // one. It fails for the zero value.
@@ -74,7 +84,7 @@ func (s *PersistentShell) Checkpoint(ctx context.Context) (State, error) {
 			}
 		}
 		saved := b.saved.state
-		saved.Begin = b.options
+		saved.Begin, saved.Unsaved = b.options, b.unsavable(saved)
 		state = State{&saved}
 		return nil
 	})
