@@ -27,5 +27,7 @@
 // A fork is started by the keeper of the session that is forked, which has all that the new one needs: the
 // state, and what it was itself started with. The state is passed on as a descriptor; see given.go.
 //
+// A session can be upgraded to another executable, by its own keeper: see upgrade.go.
+//
 // The main path is in open.go (who asks), start.go (how a keeper is started) and serve.go (what it does).
 package keeper

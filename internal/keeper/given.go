@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -17,7 +18,13 @@ import (
 // which may be secrets. So it is in a file without a name, which the keeper gets as a descriptor and which
 // is gone when nobody has that any more, whoever is killed.
 type given struct {
-	State []byte `json:"state"` // of shell.State.MarshalBinary
+	State       []byte            `json:"state"` // of shell.State.MarshalBinary
+	Checkpoints []givenCheckpoint `json:"checkpoints,omitempty"`
+}
+
+type givenCheckpoint struct {
+	Name  string `json:"name"`
+	State []byte `json:"state"`
 }
 
 // mostGiven bounds the file: a state has 64 MiB at most, but seldom more than one.
@@ -29,6 +36,13 @@ func (s Spec) given(dir string) (*os.File, error) {
 	var err error
 	if g.State, err = s.State.MarshalBinary(); err != nil {
 		return nil, err
+	}
+	for _, c := range s.Checkpoints {
+		b, err := c.State.MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		g.Checkpoints = append(g.Checkpoints, givenCheckpoint{c.Name, b})
 	}
 	b, err := json.Marshal(g)
 	if err != nil {
@@ -73,6 +87,13 @@ func (s *Spec) take(f *os.File) error {
 	s.State = &shell.State{}
 	if err := s.State.UnmarshalBinary(g.State); err != nil {
 		return fmt.Errorf("%w: %w", errGiven, err)
+	}
+	for _, c := range g.Checkpoints {
+		one := session.Checkpoint{Name: c.Name}
+		if err := one.State.UnmarshalBinary(c.State); err != nil {
+			return fmt.Errorf("%w: checkpoint %q: %w", errGiven, c.Name, err)
+		}
+		s.Checkpoints = append(s.Checkpoints, one)
 	}
 	return nil
 }

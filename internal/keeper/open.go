@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,16 +33,17 @@ const (
 )
 
 // Kept is a session that is kept. Disconnect it: the session stays. Its Close ends the session. Its
-// methods are safe for concurrent use.
+// methods are safe for concurrent use. When the session is upgraded it leads to the new keeper.
 type Kept struct {
 	*wire.Session
-	Record Record
+	Record Record // of the keeper that it was opened with
 
 	Made bool // by this call
 	Was  *End // how the one of that name before it has ended, if that is not long ago
 
 	client   *wire.Client
 	registry *Registry
+	at       atomic.Pointer[string] // the ID of the keeper that it leads to
 }
 
 // Disconnect lets go of the session, which stays.
@@ -100,6 +102,9 @@ func (r *Registry) open(ctx context.Context, op, name string, spec *Spec, fresh 
 		case k.Made && errors.Is(err, wire.ErrGone): // It could not start.
 			k.Disconnect()
 			return fail(k.failed(err))
+		case errors.Is(err, wire.ErrMoved): // Just now: another one is there.
+			k.Disconnect()
+			continue
 		case !errors.Is(err, wire.ErrGone) && !errors.Is(err, session.ErrClosed):
 			k.Disconnect()
 			return fail(err)
@@ -142,8 +147,10 @@ func (r *Registry) look(ctx context.Context, name string, spec *Spec, fresh bool
 	switch {
 	case err == nil && fresh:
 		return nil, session.ErrExists
-	case spec == nil || !errors.Is(err, session.ErrNotFound):
+	case !errors.Is(err, session.ErrNotFound):
 		return k, err
+	case spec == nil:
+		return r.lookAgain(ctx, name, err)
 	}
 	if err := r.make(); err != nil {
 		return nil, err
@@ -169,7 +176,7 @@ func (r *Registry) look(ctx context.Context, name string, spec *Spec, fresh bool
 	}
 	var names []string
 	for _, e := range list {
-		if e.alive {
+		if e.alive && !e.other {
 			names = append(names, e.record.Name)
 		}
 	}
@@ -192,12 +199,27 @@ func (r *Registry) look(ctx context.Context, name string, spec *Spec, fresh bool
 	return k, nil
 }
 
+// lookAgain makes sure that there is no keeper of a name, which one may have taken over while the entries
+// were read: not while this holds the names.
+func (r *Registry) lookAgain(ctx context.Context, name string, none error) (*Kept, error) {
+	unlock, err := r.lock(ctx)
+	if err != nil {
+		return nil, none // Nobody has kept any, or it cannot be told.
+	}
+	defer unlock()
+	list, err := r.entries()
+	if err != nil {
+		return nil, err
+	}
+	return r.existing(name, list)
+}
+
 // existing returns the keeper of a name that lives.
 func (r *Registry) existing(name string, list []entry) (*Kept, error) {
 	e := &session.Error{Op: "find", Session: name, Err: session.ErrNotFound}
 	for _, one := range list {
 		switch {
-		case one.err != nil, one.record.Name != name:
+		case one.err != nil, one.record.Name != name, one.other:
 		case one.alive:
 			return r.kept(one.record), nil
 		default:
@@ -209,10 +231,40 @@ func (r *Registry) existing(name string, list []entry) (*Kept, error) {
 
 // kept is a client of a keeper.
 func (r *Registry) kept(record Record) *Kept {
-	client := wire.NewClient(func(ctx context.Context) (net.Conn, error) {
-		return socket.Dial(ctx, filepath.Join(r.dir, record.ID), socketFile)
-	})
-	return &Kept{Session: client.Session(record.Name), Record: record, client: client, registry: r}
+	k := &Kept{Record: record, registry: r}
+	k.at.Store(&record.ID)
+	k.client = wire.NewClient(k.dial)
+	k.client.Follow = k.follow
+	k.Session = k.client.Session(record.Name)
+	return k
+}
+
+func (k *Kept) dial(ctx context.Context) (net.Conn, error) {
+	return socket.Dial(ctx, filepath.Join(k.registry.dir, *k.at.Load()), socketFile)
+}
+
+// follow leads to the keeper that has the session now, if that is another one, or if another goroutine has
+// found it just now. A new session of the same name is not the same.
+func (k *Kept) follow(ctx context.Context) bool {
+	list, err := k.registry.entries()
+	if err != nil {
+		return false
+	}
+	for _, e := range list {
+		if e.err != nil || e.other || !e.alive || e.record.session() != k.Record.session() {
+			continue
+		}
+		if e.record.ID != *k.at.Load() {
+			k.at.Store(&e.record.ID)
+			return true
+		}
+		conn, err := k.dial(ctx)
+		if err == nil {
+			_ = conn.Close() // It was to see whether somebody is there.
+		}
+		return err == nil
+	}
+	return false
 }
 
 // greet makes sure that the keeper answers, and that it is this one.
@@ -278,7 +330,7 @@ func (r *Registry) List(ctx context.Context, all bool) ([]Listed, error) {
 	}
 	var list []Listed
 	for _, e := range entries {
-		if e.err != nil || !e.alive && !all {
+		if e.err != nil || e.other || !e.alive && !all {
 			continue
 		}
 		one := Listed{Record: e.record, Alive: e.alive}
@@ -305,7 +357,7 @@ func (r *Registry) Close(ctx context.Context, k *Kept) error {
 	if err := k.Close(); err != nil && !errors.Is(err, wire.ErrGone) {
 		return err
 	}
-	if err := r.awaitEnd(ctx, k.Record.ID); err != nil {
+	if err := r.awaitEnd(ctx, *k.at.Load()); err != nil {
 		return &session.Error{Op: "close", Session: k.Record.Name, Err: err}
 	}
 	return nil
@@ -336,8 +388,11 @@ func (r *Registry) kill(ctx context.Context, record Record) error {
 	pid := pidOf(dir)
 	st, err := proc.Read(pid)
 	if err != nil || !holds(pid, filepath.Join(dir, lockFile)) {
-		if !alive(dir) {
-			return nil // It has ended just now.
+		const patience = time.Second // One that was killed has the lock for a moment.
+		soon, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if r.awaitEnd(soon, record.ID) == nil {
+			return nil
 		}
 		return fmt.Errorf("its keeper (pid %d) is not to be seen from here: is it in another container?", pid)
 	}

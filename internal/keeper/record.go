@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -48,7 +50,16 @@ type Record struct {
 	Spec    Spec      `json:"spec"`
 	Given   bool      `json:"given,omitempty"` // a state to begin with, as a descriptor
 	End     *End      `json:"end,omitempty"`
+
+	// Of an upgrade: a keeper does not have its name before the record of the one that it comes From says
+	// that it is the Next, and no more when its own record has a Next. Session is the ID of the first of them.
+	From    string `json:"from,omitempty"`
+	Next    string `json:"next,omitempty"`
+	Session string `json:"session,omitempty"`
 }
+
+// session is the same for all keepers that a session has had.
+func (r Record) session() string { return cmp.Or(r.Session, r.ID) }
 
 // Spec says how a session is made. The zero value is fine.
 type Spec struct {
@@ -64,6 +75,10 @@ type Spec struct {
 	// State is what its shell begins with. Nil means nothing but the above, as after a reset. It is
 	// in no file that has a name.
 	State *shell.State `json:"-"`
+
+	// Checkpoints are those that the session has from the start, if there is a State. The same holds for
+	// them.
+	Checkpoints []session.Checkpoint `json:"-"`
 }
 
 // DefaultIdle is how long a session stays that nobody uses, in which nothing runs.

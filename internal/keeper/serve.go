@@ -29,17 +29,18 @@ import (
 var ErrNotForPeople = errors.New("a keeper is started by limpet itself: use limpet run --session NAME")
 
 // Serve keeps the session of a directory, until it ends. It is what a program does that a [Registry]
-// has executed: it has a listener and a lock as descriptors 3 and 4, and maybe a state as 5. Execute is
-// that of a Registry, for forks of the session.
-func Serve(dir string, execute func(dir string) *exec.Cmd) error {
+// has executed: it has a listener and a lock as descriptors 3 and 4, and maybe a state and a claim as 5 and
+// 6. The version is that of the program, and execute that of a Registry, for forks of the session.
+func Serve(dir, version string, execute func(dir string) *exec.Cmd) error {
 	record, listener, lock, err := inherited(dir)
 	if err != nil {
 		return err
 	}
 	defer lock.Close() // Last: then the name is free.
+	record.Version = version
 	k := &keeper{
-		dir: dir, record: record, ended: make(chan string, 1),
-		registry: &Registry{dir: filepath.Dir(dir), Execute: execute, Version: record.Version},
+		dir: dir, record: record, ended: make(chan string, 1), moved: make(chan struct{}), dropped: make(chan struct{}),
+		registry: &Registry{dir: filepath.Dir(dir), Execute: execute, Version: version},
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
@@ -47,8 +48,11 @@ func Serve(dir string, execute func(dir string) *exec.Cmd) error {
 		k.bury(err.Error())
 		return err
 	}
-	why := k.wait(signals)
-	k.end(why)
+	if why := k.wait(signals); why != "" && k.close() {
+		k.end(why)
+	} else {
+		k.leave()
+	}
 	return nil
 }
 
@@ -65,13 +69,21 @@ func inherited(dir string) (Record, net.Listener, *os.File, error) {
 	if err1 != nil || err2 != nil || !os.SameFile(have, want) {
 		return fail()
 	}
+	_ = writePID(lock, os.Getpid()) // Who has started it does it, too.
 	file := os.NewFile(listenerFD, "listener")
 	listener, err := net.FileListener(file)
 	if err != nil {
 		return fail()
 	}
 	_ = file.Close() // The listener has its own.
-	for _, fd := range []int{listenerFD, lockFD} {
+	all := []int{listenerFD, lockFD}
+	if record.Given {
+		all = append(all, givenFD)
+	}
+	if record.From != "" {
+		all = append(all, claimFD)
+	}
+	for _, fd := range all {
 		syscall.CloseOnExec(fd)
 	}
 	if unix, ok := listener.(*net.UnixListener); ok {
@@ -83,8 +95,11 @@ func inherited(dir string) (Record, net.Listener, *os.File, error) {
 // keeper is the one that this program is.
 type keeper struct {
 	dir    string
-	record Record
+	record Record      // after its begin under mu, but for ID, Name, Created and Spec, which stay
 	ended  chan string // why
+
+	moved   chan struct{} // closed when another keeper has the name
+	dropped chan struct{} // closed when the name will never be this one's
 
 	registry *Registry // of its directory
 
@@ -98,13 +113,14 @@ type keeper struct {
 	last now
 	soon *time.Timer // until what runs is written down; nil if nothing waits for that
 	over bool
+
+	closing bool // no other keeper takes over the session any more
 }
 
 // begin opens the session, and answers from then on.
 func (k *keeper) begin(listener net.Listener) error {
 	var err error
 	if k.record.Given {
-		syscall.CloseOnExec(givenFD)
 		if err := k.record.Spec.take(os.NewFile(givenFD, "given")); err != nil {
 			return err
 		}
@@ -125,7 +141,7 @@ func (k *keeper) begin(listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	if k.session, err = k.sessions.Open(context.Background(), k.record.Name, &session.Spec{State: spec.State}); err != nil {
+	if k.session, err = k.sessions.Open(context.Background(), k.record.Name, &session.Spec{State: spec.State, Checkpoints: spec.Checkpoints}); err != nil {
 		return errors.Join(err, k.sessions.Close())
 	}
 	if spec.State != nil {
@@ -133,7 +149,7 @@ func (k *keeper) begin(listener net.Listener) error {
 		if _, err := k.session.State(context.Background()); err != nil {
 			return errors.Join(err, k.sessions.Close())
 		}
-		k.record.Spec.State = nil // The shell has it: a session begins with it once.
+		k.record.Spec.State, k.record.Spec.Checkpoints = nil, nil // The session has them.
 		dir = k.session.Dir()
 	}
 	k.note(now{Dir: dir})
@@ -148,6 +164,9 @@ func (k *keeper) begin(listener net.Listener) error {
 	k.handler.Noted = func(script, dir string) { k.note(now{Dir: dir, Running: script}) }
 	k.server = socket.NewServer(k.handler, wire.Refuse)
 	k.server.Serve(listener)
+	if k.record.From != "" {
+		go k.settle(os.NewFile(claimFD, "claim")) // It ends with the program, if not before.
+	}
 	return nil
 }
 
@@ -208,6 +227,9 @@ type own struct {
 
 // Close ends the session, and then its keeper.
 func (o own) Close() error {
+	if !o.k.close() {
+		return &session.Error{Op: "close", Session: o.Name(), Err: wire.ErrMoved}
+	}
 	o.k.say("was closed")
 	return o.Session.Close()
 }
@@ -243,7 +265,7 @@ func (k *keeper) say(why string) {
 // lookEvery is how often a keeper looks for its socket.
 const lookEvery = 5 * time.Second
 
-// wait waits for the end of the session, and returns why it is.
+// wait waits for the end of the session, and returns why it is; empty if it is only that of this keeper.
 func (k *keeper) wait(signals <-chan os.Signal) string {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -261,6 +283,10 @@ func (k *keeper) wait(signals <-chan os.Signal) string {
 			default:
 				return "ended after " + spoken(k.idle()) + " idle"
 			}
+		case <-k.moved:
+			return ""
+		case <-k.dropped:
+			return ""
 		case <-look.C:
 			if !k.mend() {
 				return "ended when its directory was removed"
@@ -313,8 +339,8 @@ func (k *keeper) end(why string) {
 func (k *keeper) bury(why string) {
 	_ = os.Remove(filepath.Join(k.dir, socketFile)) // It may be gone.
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	last := k.last
-	k.mu.Unlock()
 	k.record.State = Ended
 	k.record.End = &End{At: time.Now(), Why: why, Dir: last.Dir, Running: last.Running}
 	if err := k.record.write(k.dir); err != nil {

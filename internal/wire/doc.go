@@ -16,6 +16,7 @@
 //	POST ./fork                     {"name"}; session.Info of the fork
 //	POST ./checkpoint ./rollback    {"name"}
 //	POST ./reset ./close
+//	POST ./upgrade                  another executable for the program that has the session: see Upgrade
 //	POST ./commands                 a command, with an id that its caller has drawn at random: {"id", "script", "dir",
 //	                                "env", "unset", "stdin", "timeout_ns", ...}. Asked again with the same id it is found,
 //	                                and not run once more. Answered at once; with ?out=0 or ?err=0 by the stream below
@@ -37,6 +38,10 @@
 //
 // A failure has a status of 400 or more and is {"error": "...", "is": ["closed"], "tree": {...}}: its
 // text, what it is for errors.Is, and the error as a tree, from which a client makes it again.
+//
+// A session may move to another program, which is found where this one was. Requests that wait for its
+// shell are held up while it does. Then all are answered by "moved", but for those about commands that ran
+// here: nothing was done, and they are to be sent there.
 //
 // Fields are only added, and unknown ones are ignored. A header has at most 32 KiB, a body 8 MiB. A
 // command runs on when its caller's connection breaks. Commands that have ended are kept: the last

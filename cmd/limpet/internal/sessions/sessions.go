@@ -68,7 +68,7 @@ sandbox of limpet shows it.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(listCommand(p), infoCommand(p), interruptCommand(p), forkCommand(p), checkpointCommand(p), rollbackCommand(p), resetCommand(p), closeCommand(p), keeperCommand(p), help)
+	cmd.AddCommand(listCommand(p), infoCommand(p), interruptCommand(p), forkCommand(p), checkpointCommand(p), rollbackCommand(p), resetCommand(p), upgradeCommand(p), closeCommand(p), keeperCommand(p), help)
 	return cmd
 }
 
@@ -82,7 +82,7 @@ func keeperCommand(p Program) *cobra.Command {
 			if len(args) != 1 {
 				return noun.Usagef(cmd, "%w", keeper.ErrNotForPeople)
 			}
-			err := keeper.Serve(args[0], p.execute)
+			err := keeper.Serve(args[0], p.Version, p.execute)
 			if errors.Is(err, keeper.ErrNotForPeople) {
 				return noun.Usagef(cmd, "%w", err)
 			}
