@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -26,7 +27,7 @@ func stateOf(t *testing.T, script string) *shell.State {
 
 func TestWhatIsGivenIsTakenWholeOrNotAtAll(t *testing.T) {
 	dir := testenv.TempDir(t)
-	spec := Spec{State: stateOf(t, "cd /usr")}
+	spec := Spec{State: stateOf(t, "cd /usr"), Checkpoints: []session.Checkpoint{{Name: "one", State: *stateOf(t, "cd /tmp")}}}
 	f, err := spec.given(dir)
 	require.NoError(t, err)
 	st, err := f.Stat()
@@ -41,6 +42,9 @@ func TestWhatIsGivenIsTakenWholeOrNotAtAll(t *testing.T) {
 	var got Spec
 	require.NoError(t, got.take(f))
 	assert.Equal(t, "/usr", got.State.Dir())
+	require.Len(t, got.Checkpoints, 1)
+	assert.Equal(t, "one", got.Checkpoints[0].Name)
+	assert.Equal(t, "/tmp", got.Checkpoints[0].State.Dir())
 	require.Error(t, f.Close(), "it was closed")
 
 	for _, bad := range [][]byte{nil, good[:len(good)/2], append([]byte("x"), good...), []byte(`{}`), []byte(`{"state":"bGltcGV0"}`)} {

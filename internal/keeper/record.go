@@ -52,8 +52,10 @@ type Record struct {
 	End     *End      `json:"end,omitempty"`
 
 	// Of an upgrade: a keeper does not have its name before the record of the one that it comes From says
-	// that it is the Next, and no more when its own record has a Next. Session is the ID of the first of them.
+	// that it is the Next, or its own that this is Settled; and no more when its own has a Next. Session is
+	// the ID of the first of them.
 	From    string `json:"from,omitempty"`
+	Settled bool   `json:"settled,omitempty"`
 	Next    string `json:"next,omitempty"`
 	Session string `json:"session,omitempty"`
 }

@@ -154,12 +154,12 @@ func (r *Registry) entries() ([]entry, error) {
 	}
 }
 
-// markOthers finds those that do not have their names. It reports false if one that took over a name, or one
-// from which it did, is not in the list.
+// markOthers finds those that do not have their names. Records change while they are read: it reports false
+// if one that took over a name, or one from which it did, is not in the list.
 func markOthers(list []entry) (whole bool) {
-	byID := make(map[string]entry, len(list))
-	for _, e := range list {
-		byID[filepath.Base(e.dir)] = e
+	byID := make(map[string]*entry, len(list))
+	for i := range list {
+		byID[filepath.Base(list[i].dir)] = &list[i]
 	}
 	whole = true
 	for i := range list {
@@ -167,16 +167,20 @@ func markOthers(list []entry) (whole bool) {
 		if e.err != nil {
 			continue
 		}
-		next, from := e.record.Next, e.record.From
-		if next != "" {
+		if next := e.record.Next; next != "" {
 			e.other = true
 			_, there := byID[next]
 			whole = whole && there
 		}
-		if from != "" { // That one stays until this is not said any more.
-			before, there := byID[from]
-			e.other = e.other || before.record.Next != e.record.ID
-			whole = whole && there && before.err == nil
+		switch from, there := byID[e.record.From]; {
+		case e.record.From == "":
+		case e.record.Settled && there:
+			from.other = true // Its record may have been read before it said so.
+		case e.record.Settled:
+		case !there || from.err != nil: // It stays until this one is settled.
+			e.other, whole = true, false
+		default:
+			e.other = e.other || from.record.Next != e.record.ID
 		}
 	}
 	return whole
@@ -186,12 +190,9 @@ func markOthers(list []entry) (whole bool) {
 // so without the one that they come from.
 func settleDead(list []entry) {
 	for i := range list {
-		if e := &list[i]; e.err == nil && !e.alive && !e.other && e.record.From != "" {
-			from := e.record.From
-			e.record.From = ""
-			if e.record.write(e.dir) != nil {
-				e.record.From = from // The next sweep tries again.
-			}
+		if e := &list[i]; e.err == nil && !e.alive && !e.other && e.record.From != "" && !e.record.Settled {
+			e.record.Settled = true
+			e.record.Settled = e.record.write(e.dir) == nil // Else the next sweep tries again.
 		}
 	}
 }
@@ -199,7 +200,7 @@ func settleDead(list []entry) {
 // isNeeded reports whether a keeper that has handed over its name has to be there still.
 func isNeeded(e entry, list []entry) bool {
 	return slices.ContainsFunc(list, func(next entry) bool {
-		return next.err == nil && e.record.Next == next.record.ID && next.record.From == e.record.ID
+		return next.err == nil && e.record.Next == next.record.ID && !next.record.Settled
 	})
 }
 

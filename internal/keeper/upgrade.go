@@ -31,7 +31,7 @@ import (
 //	  |          | compares
 //	  |          | writes Next = new into its own record: this is the moment
 //	  |          | closes the claim         |
-//	  |          |------------------------->| takes its From out of its record
+//	  |          |------------------------->| writes Settled into its own record
 //	  |<---------| answers; what comes is    |
 //	  |          | told that it has moved   |
 //	  |          | ends its shell, and itself
@@ -317,7 +317,7 @@ func (k *keeper) settle(claim *os.File) {
 	if k.record.State == Ended { // It has ended meanwhile.
 		return
 	}
-	k.record.From = ""
+	k.record.Settled = true
 	if err := k.record.write(k.dir); err != nil {
 		fmt.Fprintln(os.Stderr, err) // The old one stays, and says whose the name is.
 	}
@@ -328,7 +328,7 @@ func (k *keeper) settled(ctx context.Context) bool {
 	const pause = 5 * time.Millisecond
 	for dir := filepath.Join(k.registry.dir, k.record.Next); ; time.Sleep(pause) {
 		next, err := readRecord(dir)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && next.From == "" {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && next.Settled {
 			return true
 		}
 		if ctx.Err() != nil || !alive(dir) {

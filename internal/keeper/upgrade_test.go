@@ -3,6 +3,7 @@ package keeper_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,7 +104,7 @@ func TestAnUpgradeKeepsTheSession(t *testing.T) {
 	one := aloneIs(t, r, "s")
 	assert.Equal(t, "newer", one.Record.Version)
 	assert.WithinDuration(t, user.Record.Created, one.Record.Created, 0)
-	assert.Empty(t, one.Record.From)
+	assert.True(t, one.Record.Settled)
 	assert.False(t, alive(t, bash))
 
 	_, err = user.Rollback(testenv.Context(t), "good")
@@ -210,9 +211,6 @@ func TestAnUpgradeThatCannotBeChangesNothing(t *testing.T) {
 		{"is no limpet", func(string) *exec.Cmd { return exec.Command("/bin/true") }, "its keeper ended at once: it said nothing"},
 		{"is not there", func(string) *exec.Cmd { return exec.Command("/no/such/limpet") }, "/no/such/limpet: no such file"},
 		{"is of another version", asKeeper("odd"), "the new keeper is of limpet odd, and not of newer"},
-		{"dies behind its start", func(dir string) *exec.Cmd {
-			return exec.Command("/bin/sh", "-c", `"$0" keeper newer "$1" & sleep 0.05; kill -9 $!; exit`, os.Args[0], dir)
-		}, "its keeper ended at once|the new keeper"},
 		{"hangs", func(dir string) *exec.Cmd { return exec.Command("/bin/sh", "-c", "exec sleep 1000", "keeper", dir) }, "context deadline exceeded"},
 	} {
 		r := newer(t, dir)
@@ -234,6 +232,62 @@ func TestAnUpgradeThatCannotBeChangesNothing(t *testing.T) {
 	_, err = r.Upgrade(testenv.Context(t), k, keeper.Upgrade{})
 	require.NoError(t, err, "nothing of that is in the way")
 	assert.Equal(t, "1", says(t, k, "echo $x"))
+}
+
+func TestARequestForAnUpgradeIsChecked(t *testing.T) {
+	r := registry(t, testenv.TempDir(t))
+	k := kept(t, r, "s", nil)
+	good := wire.Upgrade{ID: strings.Repeat("a", 26), Version: "newer", Path: "/bin/sh", Args: []string{"sh"}}
+	_, err := k.Session.Upgrade(testenv.Context(t), good)
+	require.ErrorContains(t, err, `"/bin/sh" is another file for the keeper of the session: is that in another container?`)
+	st, err := os.Stat("/bin/sh")
+	require.NoError(t, err)
+	of := st.Sys().(*syscall.Stat_t)
+	good.Device, good.Inode = uint64(of.Dev), of.Ino
+	for _, id := range []string{"", "x", "../" + strings.Repeat("a", 23), k.Record.ID} {
+		bad := good
+		bad.ID = id
+		_, err := k.Session.Upgrade(testenv.Context(t), bad)
+		require.Error(t, err, "%q", id)
+	}
+	assert.Equal(t, "/tmp", says(t, k, "pwd"))
+	assert.DirExists(t, filepath.Join(r.Dir(), k.Record.ID), "it was there")
+}
+
+func TestWhatEndsASessionEndsItDuringAnUpgrade(t *testing.T) {
+	testenv.NeedProc(t)
+	dir := testenv.TempDir(t)
+	r := newer(t, dir)
+	for round := range testenv.Repeats(2, 10, 100) {
+		k := kept(t, registry(t, dir), "s", nil)
+		says(t, k, "cd /usr")
+		old := keepers(t, r)
+		require.Len(t, old, 1)
+		done := make(chan error, 1)
+		go func() {
+			one, err := r.Session(testenv.Context(t), "s", nil)
+			if err == nil {
+				_, err = r.Upgrade(testenv.Context(t), one, keeper.Upgrade{})
+				one.Disconnect()
+			}
+			done <- err
+		}()
+		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
+		if round%2 == 0 {
+			require.NoError(t, r.Close(testenv.Context(t), k), "round %d", round)
+			_, err := r.Session(testenv.Context(t), "s", nil)
+			require.ErrorIs(t, err, session.ErrNotFound, "round %d", round)
+			assert.ErrorContains(t, err, "the last one was closed; it was in /usr", "round %d", round)
+			<-done // It was before, or in vain.
+		} else {
+			_ = syscall.Kill(atoi(t, old[0]), syscall.SIGTERM) // It may be gone.
+			if err := <-done; err == nil {
+				require.NoError(t, r.Close(testenv.Context(t), k))
+			}
+		}
+		testenv.Await(t, "all keepers to end", func() bool { return len(keepers(t, r)) == 0 })
+		k.Disconnect()
+	}
 }
 
 func TestCallersDoNotNoticeAnUpgrade(t *testing.T) {
