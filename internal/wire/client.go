@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 
@@ -204,6 +205,8 @@ func (o *opened) broken(err error) error {
 		return cause
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
+		return ErrGone
+	case strings.Contains(err.Error(), "http: server closed idle connection"): // It has no name in net/http: the program was killed before it was asked.
 		return ErrGone
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
