@@ -128,6 +128,8 @@ func TestImportsPointDownOnly(t *testing.T) {
 			reason: "jobs run by any transport; a shell hands its command over as a value, and policies enter from above"},
 		{pkg: "terminal", except: []string{"terminal/screen", "terminal/keys"}, never: ours("shell", "oneshot", "sandbox", "approval", "session", "jobs", "mcpserver"),
 			reason: "terminals run by any transport, and policies enter from above"},
+		{pkg: "kept", only: ours("session", "shell", "internal/keeper", "internal/testenv", "session/sessiontest"),
+			reason: "it is the way to a keeper, and does nothing by itself"},
 		{pkg: "terminal/screen", only: append(ours("internal"), "github.com/clipperhouse/displaywidth", "golang.org/x/image", "codeberg.org/go-fonts"),
 			reason: "what is on a screen has nothing to do with who prints it"},
 		{pkg: "terminal/keys", only: []string{},

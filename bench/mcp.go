@@ -21,11 +21,9 @@ import (
 // mcpTrue measures what the way through the protocol adds to a command that costs nothing:
 // the real program, in a process of its own, and a client in this one.
 func (b *bench) mcpTrue() error {
-	program := filepath.Join(b.files, "limpet")
-	build := exec.CommandContext(b.ctx, "go", "build", "-o", program, "./cmd/limpet")
-	build.Dir = ".." // The program's modules are not those of the benchmark.
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building limpet: %w\n%s", err, out)
+	program, err := b.limpet()
+	if err != nil {
+		return err
 	}
 	all, err := b.contestOf("`true`, by MCP", "true", b.usual(60), &limpetSide{}, &sessionSide{},
 		&mcpSide{program: program, era: "2025-11-25"}, &mcpSide{program: program, era: "2025-11-25", http: true},
@@ -35,6 +33,17 @@ func (b *bench) mcpTrue() error {
 	}
 	b.report.compare(all)
 	return nil
+}
+
+// limpet builds the program.
+func (b *bench) limpet() (path string, err error) {
+	path = filepath.Join(b.files, "limpet")
+	build := exec.CommandContext(b.ctx, "go", "build", "-o", path, "./cmd/limpet")
+	build.Dir = ".." // The program's modules are not those of the benchmark.
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building limpet: %w\n%s", err, out)
+	}
+	return path, nil
 }
 
 // sessionSide is a session of the library, which an MCP server runs its commands in.

@@ -109,9 +109,14 @@ func (s *bashSide) open(b *bench, dir string) (err error) {
 	return err
 }
 
-func (s *bashSide) run(_ context.Context, script string) (out output, err error) {
+func (s *bashSide) run(_ context.Context, script string) (output, error) {
 	cmd := exec.Command(s.b.bash, s.flag, script) // A context would cost it a goroutine.
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.b.env, s.stdout, s.stderr
+	return s.took(cmd)
+}
+
+// took runs a command that writes to the files, and takes what it wrote.
+func (s *bashSide) took(cmd *exec.Cmd) (out output, err error) {
 	if err := cmd.Run(); err != nil {
 		exit, ok := errors.AsType[*exec.ExitError](err)
 		if !ok {

@@ -52,6 +52,11 @@ func within(against string, times float64) target {
 	}}
 }
 
+// under wants limpet to take less than so long, whatever the others take.
+func under(most time.Duration) target {
+	return target{bashName, fmt.Sprintf("below %v, beside it", most), func(limpet, _ time.Duration) bool { return limpet < most }}
+}
+
 // notSlower wants limpet to take at most the other's time.
 func notSlower(against string) target {
 	return target{against, "not slower", func(limpet, other time.Duration) bool { return limpet <= other }}

@@ -18,7 +18,7 @@ type interruptOut struct {
 }
 
 func interruptSession(ctx context.Context, c *call, in interruptIn) (interruptOut, error) {
-	in.Session = sessionOr(in.Session)
+	in.Session = c.server.sessionOr(in.Session)
 	out := interruptOut{Session: in.Session}
 	sess, err := c.server.sessions.Get(in.Session)
 	if err != nil {

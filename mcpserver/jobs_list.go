@@ -26,6 +26,7 @@ const mostJobs = 100
 
 func listJobs(ctx context.Context, c *call, in jobListIn) (jobListOut, error) {
 	out := jobListOut{Jobs: []*jobOut{}}
+	in.Session = c.server.named(in.Session)
 	r, err := c.server.sessions.Jobs()
 	if err != nil {
 		return out, err

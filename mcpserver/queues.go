@@ -27,6 +27,7 @@ type queued struct {
 	client                   *mcp.ServerSession
 	began                    time.Time // when the turn came
 	doubted                  bool      // its client may have given it up
+	left                     bool      // its client has left, and nobody reads its answer
 }
 
 // begin notes a command down.
@@ -82,6 +83,30 @@ func (q *queues) doubt(session string, client *mcp.ServerSession, after time.Dur
 	if list := q.of[session]; len(list) > 0 && list[0].client == client && time.Since(list[0].began) >= after {
 		list[0].doubted = true
 	}
+}
+
+// leave notes that a client has left, and returns the sessions in which a command of it runs.
+func (q *queues) leave(client *mcp.ServerSession) (sessions []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for name, list := range q.of {
+		for i, one := range list {
+			if one.client != client {
+				continue
+			}
+			if one.left = true; i == 0 {
+				sessions = append(sessions, name)
+			}
+		}
+	}
+	return sessions
+}
+
+// hasLeft reports whether the client of a command has left.
+func (q *queues) hasLeft(one *queued) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return one.left
 }
 
 // free waits until no command of a call runs in a session.

@@ -187,7 +187,7 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	if waited := res.Started.Sub(called); ahead.command != "" && waited >= worthWaiting {
 		out.WaitedSeconds, out.WaitedFor = rounded(waited), brief(ahead.command)
 	}
-	if ctx.Err() != nil { // Nobody may read it.
+	if ctx.Err() != nil || c.server.queues.hasLeft(own) { // Nobody may read it.
 		sess.Notify(fmt.Sprintf("a call was cancelled (%s): its command %s, and result %s has what it printed", brief(in.Command), out.end(), out.ResultID))
 		return out, nil
 	}

@@ -11,7 +11,7 @@ import (
 
 // checkRun fills in what was left out, and says what cannot be meant.
 func (s *Server) checkRun(in *runIn) (wrong problems) {
-	in.Session = sessionOr(in.Session)
+	in.Session = s.sessionOr(in.Session)
 	if in.Background {
 		wrong = in.checkBackground()
 	} else {

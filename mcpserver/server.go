@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,15 @@ type Options struct {
 	// Tools are the groups of tools that are offered, of [Groups]. Nil means all.
 	Tools []string
 
+	// Session is the name of the session that a call means which names none, or "default". Empty
+	// means default.
+	Session string
+
+	// RunOn has a client that leaves leave its commands running: those that run a second later
+	// are moved to the background, where they are jobs, instead of being stopped. A command with stdin
+	// cannot.
+	RunOn bool
+
 	// Structured adds to each result its fields as structured content, and to each tool the
 	// schema of these, for programs. Hosts such as Claude Code and Codex give a model
 	// nothing else of such a result: neither its text nor its pictures. stderr is then
@@ -124,6 +134,7 @@ func (o *Options) withDefaults() (Options, error) {
 	default:
 		return opts, fmt.Errorf("mcpserver: a timeout cannot %q: it can %s, or move to the %s", opts.OnTimeout, onTimeoutStop, onTimeoutBackground)
 	}
+	opts.Session = cmp.Or(opts.Session, defaultSession)
 	if opts.Explain == nil {
 		opts.Explain = error.Error
 	}

@@ -116,6 +116,7 @@ func (s *Server) listSessions() sessionsOut {
 }
 
 func closeSession(ctx context.Context, c *call, in sessionIn) (closedOut, error) {
+	in.Session = c.server.named(in.Session)
 	sess, err := c.server.sessions.Get(in.Session)
 	if err != nil {
 		return closedOut{}, refused(err)
@@ -131,7 +132,7 @@ func closeSession(ctx context.Context, c *call, in sessionIn) (closedOut, error)
 }
 
 func forkSession(ctx context.Context, c *call, in forkIn) (forkOut, error) {
-	in.Session = sessionOr(in.Session)
+	in.Session = c.server.sessionOr(in.Session)
 	sess, err := c.server.sessions.Get(in.Session)
 	if err != nil {
 		return forkOut{}, refused(err)
@@ -172,7 +173,7 @@ func checkpointSession(ctx context.Context, c *call, in checkpointIn) (checkpoin
 }
 
 func rollbackSession(ctx context.Context, c *call, in checkpointIn) (rollbackOut, error) {
-	in.Session = sessionOr(in.Session)
+	in.Session = c.server.sessionOr(in.Session)
 	sess, err := c.server.sessions.Get(in.Session)
 	if err != nil {
 		return rollbackOut{}, refused(err)
@@ -194,12 +195,20 @@ func rollbackSession(ctx context.Context, c *call, in checkpointIn) (rollbackOut
 }
 
 // sessionOr is the name of a session, or that of the default.
-func sessionOr(name string) string { return cmp.Or(name, defaultSession) }
+func (s *Server) sessionOr(name string) string { return s.named(cmp.Or(name, defaultSession)) }
+
+// named is the name of the session that a call means by a name; empty if it names none.
+func (s *Server) named(name string) string {
+	if name == defaultSession {
+		return s.opts.Session
+	}
+	return name
+}
 
 // open returns the session of a name, of which an empty one is the default, and makes it
 // if there is none.
 func (s *Server) open(ctx context.Context, name *string) (*session.Session, error) {
-	*name = sessionOr(*name)
+	*name = s.sessionOr(*name)
 	sess, err := s.sessions.Open(ctx, *name, nil)
 	if err != nil {
 		return nil, refused(err)

@@ -42,7 +42,16 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 		IOTransport: mcp.IOTransport{Reader: newLineReader(in, whole), Writer: whole, MaxLineLength: -1},
 		ctx:         ctx, answered: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
+	connected := make(chan *mcp.ServerSession, 1)
+	if s.opts.RunOn {
+		transport.left = sync.OnceFunc(func() {
+			if client := <-connected; client != nil {
+				s.leave(client)
+			}
+		})
+	}
 	client, err := s.mcp.Connect(ctx, transport, nil)
+	connected <- client
 	if err != nil {
 		return err
 	}
@@ -62,6 +71,15 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	}
 }
 
+// leave moves the commands of a client that has left to the background.
+func (s *Server) leave(client *mcp.ServerSession) {
+	for _, name := range s.queues.leave(client) {
+		if sess, err := s.sessions.Get(name); err == nil {
+			_ = sess.HandOver(s.ctx) // It has just ended, or is stopped with its call.
+		}
+	}
+}
+
 var errNotRead = errors.New("mcpserver: the client does not read its answers, and was given up")
 
 // stdio is a transport that has all questions answered before it says that there are no
@@ -77,6 +95,7 @@ type stdio struct {
 	ended    chan struct{}         // closed when it is said that there are no more
 	err      error                 // why, if not because in or ctx has ended; set before
 	once     sync.Once
+	left     func() // does what there is to do when the client has left; nil: nothing
 }
 
 // Connect implements [mcp.Transport].
@@ -102,6 +121,10 @@ func (t *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
 		return message, nil
 	}
 	t.awaitAnswers(farewell, func(string) bool { return true })
+	if t.left != nil {
+		t.left()
+		t.awaitAnswers(parting, func(string) bool { return true })
+	}
 	t.awaitAnswers(answers-farewell, func(method string) bool { return method != callTool })
 	t.once.Do(func() {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && ctx.Err() == nil {

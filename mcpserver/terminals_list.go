@@ -28,6 +28,7 @@ const mostListed = 50
 
 func listTerminals(_ context.Context, c *call, in terminalsIn) (terminalsOut, error) {
 	out := terminalsOut{Terminals: []terminalOut{}}
+	in.Session = c.server.named(in.Session)
 	list, err := c.server.terminals()
 	if err != nil {
 		return out, err

@@ -10,6 +10,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/jobs"
@@ -124,6 +125,18 @@ func (s *Session) surroundings(ctx context.Context, dir string, of func(env []st
 		return where, nil, err
 	}
 	return where, done, nil
+}
+
+// Background returns the processes that commands have left running in the session, in no order; none
+// if its shell was not used yet. It waits for the command that runs; ctx bounds that. Linux only.
+func (s *Session) Background(ctx context.Context) ([]command.Process, error) {
+	s.mu.Lock()
+	sh := s.sh
+	s.mu.Unlock()
+	if sh == nil {
+		return nil, nil
+	}
+	return sh.Background(ctx)
 }
 
 // HandOver moves the command that runs now to the background, as a job, and returns

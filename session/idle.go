@@ -116,15 +116,9 @@ func (s *Session) isActive() bool {
 	if jobs, terminals, err := s.active(); err != nil || jobs+terminals > 0 {
 		return true
 	}
-	s.mu.Lock()
-	sh := s.sh
-	s.mu.Unlock()
-	if sh == nil {
-		return false
-	}
 	ctx, cancel := context.WithTimeout(s.ctx, time.Second) // It waits for nobody but a save of the state.
 	defer cancel()
-	background, err := sh.Background(ctx)
+	background, err := s.Background(ctx)
 	return err != nil || len(background) > 0
 }
 

@@ -57,8 +57,15 @@ type Options struct {
 // Spec says what is particular to a session. The zero value of each field, and a nil *Spec,
 // mean what the Options say.
 type Spec struct {
-	// Dir is where its shell starts.
+	// Dir is where its shell starts, unless there is a State.
 	Dir string
+
+	// State is what its shell starts with, as [Session.State] returns it. Nil means a shell that has
+	// run nothing, which is also what a reset brings back.
+	State *shell.State
+
+	// Checkpoints are those that it has from the start.
+	Checkpoints []Checkpoint
 
 	// Policy is the session's own.
 	Policy *sandbox.Policy

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,7 +40,7 @@ type Session struct {
 	reaped      bool
 	running     []string // scripts, in the order in which they came
 	commands    int
-	checkpoints []checkpoint
+	checkpoints []Checkpoint
 
 	closeOne sync.Once
 	over     chan struct{} // closed when Close is through
@@ -56,7 +57,7 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 		starting: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 	s.lastUsed = s.created
-	s.opts.State = nil
+	s.opts.State, s.checkpoints = spec.State, slices.Clone(spec.Checkpoints)
 	s.opts.Dir = cmp.Or(spec.Dir, s.opts.Dir)
 	if s.policy != nil {
 		where, err := s.sandboxed(*s.policy)
@@ -218,7 +219,7 @@ func (s *Session) info() Info {
 		info.Running = s.running[0]
 	}
 	for _, c := range s.checkpoints {
-		info.Checkpoints = append(info.Checkpoints, c.name)
+		info.Checkpoints = append(info.Checkpoints, c.Name)
 	}
 	if s.policy != nil {
 		info.Policy = s.policy.Name

@@ -10,10 +10,10 @@ import (
 	"github.com/limpet-sh/limpet/shell"
 )
 
-// checkpoint is a state of the session's shell with a name.
-type checkpoint struct {
-	name  string
-	state shell.State
+// Checkpoint is a state of a session's shell with a name.
+type Checkpoint struct {
+	Name  string
+	State shell.State
 }
 
 // Fork makes a session of another name, with the directory, the variables, the functions
@@ -22,12 +22,7 @@ type checkpoint struct {
 // for the command that runs; ctx bounds that. Errors are ErrExists, ErrName, ErrTooMany,
 // ErrClosed.
 func (s *Session) Fork(ctx context.Context, name string) (Handle, error) {
-	sh, done, err := s.use(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	state, err := sh.Checkpoint(ctx)
+	state, err := s.State(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -48,12 +43,18 @@ func (r *Registry) fork(from *Session, name string, state shell.State) (*Session
 	if r.sessions[name] != nil {
 		return nil, ErrExists
 	}
-	s, err := r.make(name, &Spec{Dir: from.opts.Dir, Policy: from.policy})
+	return r.make(name, &Spec{Dir: from.opts.Dir, Policy: from.policy, State: &state})
+}
+
+// State returns the state that the session's shell has now, for [Spec.State], also of another
+// registry. It starts the shell if nobody has. It waits for the command that runs; ctx bounds that.
+func (s *Session) State(ctx context.Context) (shell.State, error) {
+	sh, done, err := s.use(ctx)
 	if err != nil {
-		return nil, err
+		return shell.State{}, err
 	}
-	s.opts.State = &state
-	return s, nil
+	defer done()
+	return sh.Checkpoint(ctx)
 }
 
 // Checkpoint keeps the state that the session's shell has now under a name, for Rollback.
@@ -74,12 +75,19 @@ func (s *Session) Checkpoint(ctx context.Context, name string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.checkpoints = slices.DeleteFunc(s.checkpoints, func(c checkpoint) bool { return c.name == name })
-	s.checkpoints = append(s.checkpoints, checkpoint{name, state})
+	s.checkpoints = slices.DeleteFunc(s.checkpoints, func(c Checkpoint) bool { return c.Name == name })
+	s.checkpoints = append(s.checkpoints, Checkpoint{name, state})
 	if extra := len(s.checkpoints) - s.r.opts.MaxCheckpoints; extra > 0 {
 		s.checkpoints = slices.Delete(s.checkpoints, 0, extra)
 	}
 	return nil
+}
+
+// Checkpoints are those of the session, the oldest first, for [Spec.Checkpoints].
+func (s *Session) Checkpoints() []Checkpoint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.checkpoints)
 }
 
 // Rollback brings the session's shell back to a checkpoint, which stays: directory,
@@ -92,9 +100,9 @@ func (s *Session) Rollback(ctx context.Context, name string) (*command.Restart, 
 	var have []string
 	var state shell.State
 	for _, c := range s.checkpoints {
-		have = append(have, c.name)
-		if c.name == name {
-			state = c.state
+		have = append(have, c.Name)
+		if c.Name == name {
+			state = c.State
 		}
 	}
 	s.mu.Unlock()

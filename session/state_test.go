@@ -58,6 +58,40 @@ func TestRollbackBringsACheckpointBack(t *testing.T) {
 	require.ErrorIs(t, s.Checkpoint(testenv.Context(t), "../x"), session.ErrName)
 }
 
+func TestASessionCanBeginAsOneOfAnotherRegistry(t *testing.T) {
+	from := open(t, registry(t, nil), "from")
+	run(t, from, "cd /tmp; x=1")
+	require.NoError(t, from.Checkpoint(testenv.Context(t), "good"))
+	run(t, from, "x=2")
+	state, err := from.State(testenv.Context(t))
+	require.NoError(t, err)
+	r := registry(t, nil)
+	s, err := r.Open(testenv.Context(t), "to", &session.Spec{Dir: "/usr", State: &state, Checkpoints: from.Checkpoints()})
+	require.NoError(t, err)
+	assert.Equal(t, "/tmp", s.Dir())
+	assert.Equal(t, []string{"good"}, info(t, s).Checkpoints)
+	assert.Equal(t, "2 /tmp", says(t, s, "echo $x $PWD"))
+	_, err = s.Rollback(testenv.Context(t), "good")
+	require.NoError(t, err)
+	assert.Equal(t, "1", says(t, s, "echo $x"))
+	require.NoError(t, s.Reset(testenv.Context(t)))
+	assert.Equal(t, "none /usr", says(t, s, "echo ${x-none} $PWD"))
+}
+
+func TestBackgroundSaysWhatWasLeftRunning(t *testing.T) {
+	testenv.NeedProc(t)
+	s := open(t, registry(t, nil), "s")
+	list, err := s.Background(testenv.Context(t))
+	require.NoError(t, err)
+	assert.Empty(t, list)
+	assert.Equal(t, session.Unused, info(t, s).State, "it starts nothing")
+	run(t, s, "sleep 1000 &")
+	list, err = s.Background(testenv.Context(t))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Contains(t, list[0].Command, "sleep")
+}
+
 func TestTheOldestCheckpointGoes(t *testing.T) {
 	s := open(t, registry(t, &session.Options{MaxCheckpoints: 2}), "s")
 	for _, name := range []string{"a", "b", "a", "c"} {

@@ -19,6 +19,17 @@ func checkpoint(t *testing.T, sh *shell.PersistentShell) shell.State {
 	return state
 }
 
+// overBytes is the state as another process gets it.
+func overBytes(t *testing.T, state shell.State) (again shell.State) {
+	t.Helper()
+	b, err := state.MarshalBinary()
+	require.NoError(t, err)
+	require.NoError(t, again.UnmarshalBinary(b))
+	require.Error(t, again.UnmarshalBinary(b[1:]))
+	assert.Equal(t, state.Dir(), again.Dir(), "it is left as it was")
+	return again
+}
+
 func TestACheckpointBringsEverythingBack(t *testing.T) {
 	testenv.Slow(t)
 	for _, row := range stateTable {
@@ -27,7 +38,7 @@ func TestACheckpointBringsEverythingBack(t *testing.T) {
 			sh := start(t, nil)
 			fresh := checkpoint(t, sh)
 			run(t, sh, row.set)
-			state := checkpoint(t, sh)
+			state := overBytes(t, checkpoint(t, sh))
 			_, err := sh.Restore(testenv.Context(t), fresh)
 			require.NoError(t, err)
 			_, err = sh.Restore(testenv.Context(t), state)
@@ -164,11 +175,28 @@ func TestEnvironIsWhatACommandWouldHave(t *testing.T) {
 	assert.Equal(t, "3", says(t, sh, "(exit 3); echo $?"))
 }
 
+func TestAStateSaysWhatItLacks(t *testing.T) {
+	testenv.NeedProc(t)
+	sh := start(t, nil)
+	run(t, sh, "x=1; sleep 0 >/dev/null 2>&1")
+	assert.Empty(t, checkpoint(t, sh).Unsaved())
+	run(t, sh, "exec 5</dev/null")
+	assert.Equal(t, []string{"open descriptors and coprocesses"}, checkpoint(t, sh).Unsaved())
+	state := checkpoint(t, sh)
+	again := start(t, &shell.Options{State: &state})
+	run(t, again, "y=1")
+	assert.Empty(t, checkpoint(t, again).Unsaved(), "it never had them")
+	run(t, sh, "exec 5<&-")
+	assert.Empty(t, shell.State{}.Unsaved())
+}
+
 func TestTheZeroStateIsRefused(t *testing.T) {
 	sh := start(t, nil)
 	_, err := sh.Restore(testenv.Context(t), shell.State{})
 	require.ErrorContains(t, err, "Checkpoint makes one")
 	assert.Empty(t, shell.State{}.Dir())
+	_, err = shell.State{}.MarshalBinary()
+	require.ErrorContains(t, err, "Checkpoint makes one")
 }
 
 func TestAForkWhoseDirectoryIsGoneSaysWhereItIs(t *testing.T) {

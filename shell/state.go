@@ -3,6 +3,8 @@ package shell
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/limits"
@@ -13,7 +15,7 @@ import (
 // State is what a shell has at one moment: its directory, variables, functions, aliases,
 // options, traps and umask. It is a value that nothing changes any more, and can be given
 // to any number of shells. The zero value is none. It holds the values of variables, which
-// may be secrets, in memory alone.
+// may be secrets: in memory alone, unless somebody writes down what MarshalBinary returns.
 //
 // Not in it are processes, open descriptors and files.
 type State struct{ saved *saved.State }
@@ -28,6 +30,35 @@ func (s State) Dir() string {
 
 // IsZero reports whether it is the zero value.
 func (s State) IsZero() bool { return s.saved == nil }
+
+// Unsaved returns what the shell had at that moment and no state has: open descriptors, and the list of
+// the history. Processes are not among it: see [PersistentShell.Background].
+func (s State) Unsaved() []string {
+	if s.saved == nil {
+		return nil
+	}
+	return slices.Clone(s.saved.Unsaved)
+}
+
+// MarshalBinary returns the state as bytes, for UnmarshalBinary of this version of limpet or of a later
+// one. It fails for the zero value.
+func (s State) MarshalBinary() ([]byte, error) {
+	if s.IsZero() {
+		return nil, errNoState
+	}
+	return s.saved.Encode(), nil
+}
+
+// UnmarshalBinary makes the state that of bytes from MarshalBinary. It refuses those that were changed,
+// and leaves the state as it was then.
+func (s *State) UnmarshalBinary(b []byte) error {
+	state, err := saved.Decode(b)
+	if err != nil {
+		return fmt.Errorf("shell: %w", err)
+	}
+	s.saved = &state
+	return nil
+}
 
 // restore is what a bash is started with. A nil State is none.
 func (s *State) restore() *saved.State {
@@ -53,7 +84,7 @@ func (s *PersistentShell) Checkpoint(ctx context.Context) (State, error) {
 			}
 		}
 		saved := b.saved.state
-		saved.Begin = b.options
+		saved.Begin, saved.Unsaved = b.options, b.unsavable(saved)
 		state = State{&saved}
 		return nil
 	})

@@ -84,8 +84,9 @@ var jobsExitCodes = []exitCode{
 var sessionExitCodes = []exitCode{
 	{0, "", "it was done", nil},
 	{codeUsage, "", "wrong usage: a bad flag or argument, or the beginning of a name that means several sessions", nil},
+	{codeBusy, "", "of upgrade --no-wait: a command runs in the session; nothing was done", isAny(shell.ErrBusy)},
 	{codeFailed, "", "limpet itself failed", nil},
-	{codeCannot, "", "the keeper of the session does not answer", isAny(keeper.ErrMute, wire.ErrGone, wire.ErrUnreachable)},
+	{codeCannot, "", "the keeper of the session does not answer, or an upgrade would lose something", isAny(keeper.ErrMute, wire.ErrGone, wire.ErrUnreachable, wire.ErrWouldLose)},
 	{codeNotFound, "", "there is no such session", isAny(session.ErrNotFound)},
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/mcpserver"
 	"github.com/limpet-sh/limpet/sandbox"
@@ -30,6 +31,8 @@ type mcpFlags struct {
 	state, onTimeout    string
 	tools               []string
 	structured          bool
+	keep                string
+	quiet               bool // what there is to be warned of was said before
 }
 
 // mcpShellNames are the flags of shellFlags that sessions have.
@@ -65,6 +68,11 @@ What an agent runs can do whatever you can, if there is no --sandbox. The shells
 environment that limpet has, without what looks like a secret; in a sandbox the usual
 variables, with those of --env and --keep-env.
 
+With --keep the sessions stay when the host ends, with their jobs and terminals: started again in
+the same project it finds its shell as it was left, and is told so. See limpet help session;
+limpet run -s NAME is the same shell, for you. A command that runs when the host ends goes on as
+a job. Two hosts at a time in one project have a session each.
+
 Some hosts give a call up after a minute. Those that ask for no progress are answered within
 50 s, and what takes longer runs on as a job. For others --timeout 50s --on-timeout
 background does the same. Limpet mcp config HOST prints what a host needs, and limpet mcp
@@ -72,6 +80,7 @@ doctor says what is wrong.`,
 		Example: `  {"mcpServers": {"limpet": {"command": "limpet", "args": ["mcp"]}}}
   limpet mcp --sandbox workspace-write --workspace ~/src/project
   limpet mcp --http 7333 --state ~/.local/state/limpet
+  limpet mcp --keep --sandbox workspace-write
   limpet mcp --tools shell,jobs --timeout 10m`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
@@ -93,6 +102,8 @@ func (f *mcpFlags) add(cmd *cobra.Command) {
 	}
 	flags.StringVar(&f.http, "http", "", "serve HTTP at `ADDR`, a PORT or HOST:PORT, instead of standard input and output (default host: 127.0.0.1; port 0 picks one)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "with --http, the `FILE` of the token (default: limpet/mcp-token in XDG_STATE_HOME, or in ~/.local/state)")
+	flags.StringVar(&f.keep, "keep", "", "keep the sessions when limpet ends, in the session `NAME` of limpet run -s; without =NAME, one of this project")
+	flags.Lookup("keep").NoOptDefVal = sessions.Here
 	flags.StringSliceVar(&f.tools, "tools", nil, "offer these `GROUPS` of tools alone: "+strings.Join(mcpserver.Groups, ","))
 	flags.BoolVar(&f.structured, "structured", false, "answer with data besides text, for programs, and keep stderr apart in it: many hosts then show a model no text and no picture")
 	durationVar(flags, &f.timeout, "timeout", mcpserver.DefaultTimeout, "stop a command that runs longer than `TIME`, if the call does not say otherwise")
@@ -118,6 +129,9 @@ type doorway interface {
 
 // run serves until there is nobody to serve.
 func (f *mcpFlags) run(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("keep") {
+		return f.runKept(cmd)
+	}
 	secret := takeToken()
 	opts, err := f.options(cmd)
 	if err != nil {
@@ -289,7 +303,9 @@ func (f *mcpFlags) policy(cmd *cobra.Command) (*sandbox.Policy, error) {
 	}
 	policy.Env.Pass = f.shell.asked()
 	policy.FS.Workspace = absolute(policy.FS.Workspace)
-	warnOfRoot(policy)
+	if !f.quiet {
+		warnOfRoot(policy)
+	}
 	return &policy, nil
 }
 

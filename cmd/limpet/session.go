@@ -21,7 +21,10 @@ import (
 
 // program is what limpet is for the sessions that outlive it.
 func program(note func(format string, args ...any)) sessions.Program {
-	return sessions.Program{Version: version(), Itself: itself, Alone: keepToItself, Until: untilSignal, Note: note}
+	return sessions.Program{
+		Version: version(), Until: untilSignal, Note: note,
+		Keeper: keeper.Program{Sessions: agentSessions, Agent: serveAgent},
+	}
 }
 
 func sessionCommand() *cobra.Command {

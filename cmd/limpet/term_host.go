@@ -86,7 +86,7 @@ func startHost(ctx context.Context, o hostOrder) (terminal.Info, error) {
 	}
 	defer reportR.Close() // Read only.
 	keepToItself()
-	cmd := exec.Command(itself())
+	cmd := exec.Command(proc.Self())
 	cmd.Args = []string{"limpet", "term", "host"}
 	cmd.Env = withoutMarks()
 	cmd.ExtraFiles = []*os.File{orderR, reportW}
@@ -117,19 +117,6 @@ func startHost(ctx context.Context, o hostOrder) (terminal.Info, error) {
 		return fail(&hostError{errors.Join(said, err), report.Code})
 	}
 	return report.Info, nil
-}
-
-// itself is limpet's executable: on Linux the one that runs, also when the file was replaced.
-func itself() string {
-	const self = "/proc/self/exe"
-	if _, err := os.Stat(self); err == nil {
-		return self
-	}
-	path, err := os.Executable()
-	if err != nil {
-		return os.Args[0]
-	}
-	return path
 }
 
 // keepToItself keeps the descriptors that limpet was started with from what it starts: a

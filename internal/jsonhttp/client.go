@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -64,7 +65,7 @@ func NewClient(transport http.RoundTripper, e Errors) *Client {
 // else.
 func (c *Client) Close() {
 	c.end(c.errors.Closed)
-	c.http.CloseIdleConnections()
+	c.CloseIdleConnections()
 }
 
 // Request is what is asked for. The content is nothing, bytes, or goes as JSON.
@@ -138,13 +139,21 @@ func (c *Client) Call(ctx context.Context, r Request, value any) error {
 	if err != nil {
 		return err
 	}
+	return a.Decode(value)
+}
+
+// CloseIdleConnections closes those that nobody uses.
+func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+
+// Decode reads the answer into a value, and closes it.
+func (a *Answer) Decode(value any) error {
 	defer a.Close()
 	b, err := io.ReadAll(io.LimitReader(a.Body, mostAnswer))
 	if err != nil {
 		return a.Broken(err)
 	}
 	if err := json.Unmarshal(b, value); err != nil {
-		return fmt.Errorf("%w: its answer makes no sense: %w", c.errors.Unreachable, err)
+		return fmt.Errorf("%w: its answer makes no sense: %w", a.c.errors.Unreachable, err)
 	}
 	return nil
 }
@@ -168,6 +177,8 @@ func (a *Answer) Broken(err error) error {
 		return cause
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
+		return a.c.errors.Gone
+	case strings.Contains(err.Error(), "http: server closed idle connection"): // It has no name in net/http: the program was gone before it was asked.
 		return a.c.errors.Gone
 	}
 	return fmt.Errorf("%w: %w", a.c.errors.Unreachable, err)

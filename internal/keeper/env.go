@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // agentVar has the path of the socket of the SSH agent.
@@ -30,7 +32,7 @@ func CallerEnv(env []string) []string {
 	return slices.DeleteFunc(entries, func(entry string) bool { return !utf8.ValidString(entry) })
 }
 
-// agent is the link in a keeper's directory to the socket of the last caller's SSH agent: what runs
+// agent is the link, by the name of a session, to the socket of the last caller's SSH agent: what runs
 // on in the session has the link in its environment, and reaches the agent that is there now.
 type agent struct{ link string }
 
@@ -69,6 +71,9 @@ func (a agent) point(path string) bool {
 	}
 	if target, err := os.Readlink(a.link); err == nil && target == path {
 		return true
+	}
+	if err := os.MkdirAll(filepath.Dir(a.link), statedir.DirMode); err != nil {
+		return false
 	}
 	fresh := a.link + "~"
 	_ = os.Remove(fresh) // Of a keeper that was killed here; else it is not there.

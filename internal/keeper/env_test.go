@@ -94,7 +94,7 @@ func TestTheAgentIsThatOfTheLastCaller(t *testing.T) {
 	dir := testenv.TempDir(t)
 	one, two := agentAt(t, dir, "one"), agentAt(t, dir, "two")
 	k := kept(t, r, "s", &keeper.Spec{Dir: "/tmp", Env: append(os.Environ(), "SSH_AUTH_SOCK="+one)})
-	link := filepath.Join(r.Dir(), k.Record.ID, "agent")
+	link := filepath.Join(r.StateDir(k.Name()), "agent")
 	answers := func() string {
 		conn, err := net.Dial("unix", link)
 		require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestTheAgentIsThatOfTheLastCaller(t *testing.T) {
 	assert.Equal(t, "one", answers())
 	other := kept(t, r, "other", &keeper.Spec{Dir: "/", Env: append(os.Environ(), "SSH_AUTH_SOCK="+link)})
 	inner := says(t, other, "echo $SSH_AUTH_SOCK")
-	assert.Equal(t, filepath.Join(r.Dir(), other.Record.ID, "agent"), inner)
+	assert.Equal(t, filepath.Join(r.StateDir(other.Name()), "agent"), inner)
 	assert.Equal(t, link, asCaller(t, k, "echo $SSH_AUTH_SOCK", "SSH_AUTH_SOCK="+inner))
 	assert.Equal(t, "one", answers(), "no link leads to itself")
 

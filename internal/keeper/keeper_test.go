@@ -27,15 +27,16 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // It cannot fail. Else a keeper sleeps for a second when it exits.
-	if len(os.Args) == 3 && os.Args[1] == "keeper" {
-		if err := keeper.Serve(os.Args[2]); err != nil {
+	if len(os.Args) == 4 && os.Args[1] == "keeper" {
+		if err := keeper.Serve(os.Args[3], keeper.Program{Version: os.Args[2], Execute: asKeeper(os.Args[2])}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
-	if len(os.Args) == 5 && os.Args[1] == "client" {
-		if err := playClient(os.Args[2], os.Args[3], os.Args[4]); err != nil {
+	play := map[string]func(dir, name, what string) error{"client": playClient, "upgrader": playUpgrader}
+	if len(os.Args) == 5 && play[os.Args[1]] != nil {
+		if err := play[os.Args[1]](os.Args[2], os.Args[3], os.Args[4]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -44,13 +45,18 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m))
 }
 
+// asKeeper has this program serve a directory, as limpet of a version.
+func asKeeper(version string) func(dir string) *exec.Cmd {
+	return func(dir string) *exec.Cmd { return exec.Command(os.Args[0], "keeper", version, dir) }
+}
+
 // registry returns one of a directory of its own, whose sessions end with the test.
 func registry(t *testing.T, dir string) *keeper.Registry {
 	t.Helper()
 	r, err := keeper.Open(dir)
 	require.NoError(t, err)
 	r.Version = "test"
-	r.Execute = func(dir string) *exec.Cmd { return exec.Command(os.Args[0], "keeper", dir) }
+	r.Execute = asKeeper(r.Version)
 	t.Cleanup(func() {
 		list, err := r.List(testenv.Context(t), false)
 		require.NoError(t, err)
@@ -103,7 +109,7 @@ func TestASessionOutlivesWhoMadeIt(t *testing.T) {
 func TestASessionThatIsKeptKeepsThePromises(t *testing.T) {
 	sessiontest.Run(t, func(t *testing.T) session.Handle {
 		return kept(t, registry(t, testenv.TempDir(t)), "s", nil)
-	}, "AForkIsSeparate")
+	})
 }
 
 func TestWhoAskAtOnceGetTheSameSession(t *testing.T) {
@@ -376,5 +382,5 @@ func TestNamesThatCannotBe(t *testing.T) {
 }
 
 func TestNobodyIsAKeeperByChance(t *testing.T) {
-	require.True(t, errors.Is(keeper.Serve(testenv.TempDir(t)), keeper.ErrNotForPeople))
+	require.True(t, errors.Is(keeper.Serve(testenv.TempDir(t), keeper.Program{Version: "test", Execute: asKeeper("test")}), keeper.ErrNotForPeople))
 }

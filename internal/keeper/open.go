@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,47 +28,83 @@ var ErrMute = errors.New("its keeper does not answer")
 const (
 	helloPatience = 2 * time.Second
 	startPatience = 20 * time.Second
+	givenPatience = time.Minute // with a state, which a shell may take 15 s and more to read
 	endPatience   = 10 * time.Second
 )
 
-// Kept is a session that is kept. Disconnect it: the session stays. Its Close ends the session.
+// Kept is a session that is kept. Disconnect it: the session stays. Its Close ends the session. Its
+// methods are safe for concurrent use. When the session is upgraded it leads to the new keeper.
 type Kept struct {
 	*wire.Session
-	Record Record
+	Record Record // of the keeper that it was opened with
 
 	Made bool // by this call
 	Was  *End // how the one of that name before it has ended, if that is not long ago
 
-	client *wire.Client
+	client   *wire.Client
+	registry *Registry
+	at       atomic.Pointer[string] // the ID of the keeper that it leads to
 }
 
 // Disconnect lets go of the session, which stays.
 func (k *Kept) Disconnect() { k.client.Disconnect() }
 
+// Fork makes a session of another name, which is kept by a process of its own, with the state that this one
+// has now. It waits for the command that runs; ctx bounds that, and the start. The Handle is a [*Kept] with
+// a connection of its own, which the caller must Disconnect: this one's Disconnect does not. Errors are
+// session.ErrExists, ErrName and ErrTooMany.
+func (k *Kept) Fork(ctx context.Context, name string) (session.Handle, error) {
+	if _, err := k.Session.Fork(ctx, name); err != nil { // What it returns goes to the wrong process.
+		return nil, err
+	}
+	fork, err := k.registry.Session(ctx, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	return fork, nil
+}
+
 // Session returns the session of that name, and makes it if there is none. A nil spec means that it
 // is not made: the error is session.ErrNotFound then. ctx bounds the search and the start.
 func (r *Registry) Session(ctx context.Context, name string, spec *Spec) (*Kept, error) {
+	return r.open(ctx, "open", name, spec, false)
+}
+
+// open is Session, of which a session that is to be fresh is not found: the error is session.ErrExists
+// then. What was started for one that the caller does not get is ended.
+func (r *Registry) open(ctx context.Context, op, name string, spec *Spec, fresh bool) (*Kept, error) {
 	fail := func(err error) (*Kept, error) {
 		if e, ok := errors.AsType[*session.Error](err); ok {
+			if fresh {
+				e.Op = op
+			}
 			return nil, e
 		}
-		return nil, &session.Error{Op: "open", Session: name, Err: err, Remedy: remedyOf(err)}
+		return nil, &session.Error{Op: op, Session: name, Err: err, Remedy: remedyOf(err)}
 	}
 	if !session.ValidName(name) {
 		return fail(session.ErrName)
 	}
 	for {
-		k, err := r.look(ctx, name, spec)
+		k, err := r.look(ctx, name, spec, fresh)
 		if err != nil {
 			return fail(err)
 		}
 		err = k.greet(ctx)
+		if err != nil && fresh {
+			err = cmp.Or(k.failed(err), err)
+			r.discard(k)
+			return fail(err)
+		}
 		switch {
 		case err == nil:
 			return k, nil
 		case k.Made && errors.Is(err, wire.ErrGone): // It could not start.
 			k.Disconnect()
-			return fail(fmt.Errorf("its keeper ended at once: %s", cmp.Or(readSaid(k.dir(r)), "it said nothing")))
+			return fail(k.failed(err))
+		case errors.Is(err, wire.ErrMoved): // Just now: another one is there.
+			k.Disconnect()
+			continue
 		case !errors.Is(err, wire.ErrGone) && !errors.Is(err, session.ErrClosed):
 			k.Disconnect()
 			return fail(err)
@@ -80,17 +117,40 @@ func (r *Registry) Session(ctx context.Context, name string, spec *Spec) (*Kept,
 	}
 }
 
-func (k *Kept) dir(r *Registry) string { return filepath.Join(r.dir, k.Record.ID) }
+func (k *Kept) dir() string { return filepath.Join(k.registry.dir, k.Record.ID) }
 
-// look finds the keeper of a name, or starts one.
-func (r *Registry) look(ctx context.Context, name string, spec *Spec) (*Kept, error) {
+// failed returns what a keeper said that could not start; nil if it is not gone.
+func (k *Kept) failed(err error) error {
+	if !errors.Is(err, wire.ErrGone) {
+		return nil
+	}
+	return fmt.Errorf("its keeper ended at once: %s", cmp.Or(readSaid(k.dir()), "it said nothing"))
+}
+
+// discard ends a keeper that was started in vain, and leaves nothing of it.
+func (r *Registry) discard(k *Kept) {
+	k.Disconnect()
+	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+	defer cancel()
+	if err := r.kill(ctx, k.Record); err == nil {
+		_ = os.RemoveAll(k.dir()) // Best effort: sweep forgets it in a week.
+	}
+}
+
+// look finds the keeper of a name, or starts one, which must not be there if it is to be fresh.
+func (r *Registry) look(ctx context.Context, name string, spec *Spec, fresh bool) (*Kept, error) {
 	list, err := r.entries()
 	if err != nil {
 		return nil, err
 	}
 	k, err := r.existing(name, list)
-	if spec == nil || !errors.Is(err, session.ErrNotFound) {
+	switch {
+	case err == nil && fresh:
+		return nil, session.ErrExists
+	case !errors.Is(err, session.ErrNotFound):
 		return k, err
+	case spec == nil:
+		return r.lookAgain(ctx, name, err)
 	}
 	if err := r.make(); err != nil {
 		return nil, err
@@ -108,12 +168,15 @@ func (r *Registry) look(ctx context.Context, name string, spec *Spec) (*Kept, er
 			return nil, fmt.Errorf("who has which name cannot be read: %w", e.err)
 		}
 	}
-	if k, err = r.existing(name, list); !errors.Is(err, session.ErrNotFound) {
-		return k, err // It was made meanwhile.
+	switch k, err = r.existing(name, list); { // It may have been made meanwhile.
+	case err == nil && fresh:
+		return nil, session.ErrExists
+	case !errors.Is(err, session.ErrNotFound):
+		return k, err
 	}
 	var names []string
 	for _, e := range list {
-		if e.alive {
+		if e.alive && !e.other {
 			names = append(names, e.record.Name)
 		}
 	}
@@ -142,12 +205,27 @@ func (r *Registry) look(ctx context.Context, name string, spec *Spec) (*Kept, er
 	return k, nil
 }
 
+// lookAgain makes sure that there is no keeper of a name, which one may have taken over while the entries
+// were read: not while this holds the names.
+func (r *Registry) lookAgain(ctx context.Context, name string, none error) (*Kept, error) {
+	unlock, err := r.lock(ctx)
+	if err != nil {
+		return nil, none // Nobody has kept any, or it cannot be told.
+	}
+	defer unlock()
+	list, err := r.entries()
+	if err != nil {
+		return nil, err
+	}
+	return r.existing(name, list)
+}
+
 // existing returns the keeper of a name that lives.
 func (r *Registry) existing(name string, list []entry) (*Kept, error) {
 	e := &session.Error{Op: "find", Session: name, Err: session.ErrNotFound}
 	for _, one := range list {
 		switch {
-		case one.err != nil, one.record.Name != name:
+		case one.err != nil, one.record.Name != name, one.other:
 		case one.alive:
 			return r.kept(one.record), nil
 		default:
@@ -159,16 +237,49 @@ func (r *Registry) existing(name string, list []entry) (*Kept, error) {
 
 // kept is a client of a keeper.
 func (r *Registry) kept(record Record) *Kept {
-	client := wire.NewClient(func(ctx context.Context) (net.Conn, error) {
-		return socket.Dial(ctx, filepath.Join(r.dir, record.ID), socketFile)
-	})
-	return &Kept{Session: client.Session(record.Name), Record: record, client: client}
+	k := &Kept{Record: record, registry: r}
+	k.at.Store(&record.ID)
+	k.client = wire.NewClient(k.dial)
+	k.client.Follow = k.follow
+	k.Session = k.client.Session(record.Name)
+	return k
+}
+
+func (k *Kept) dial(ctx context.Context) (net.Conn, error) {
+	return socket.Dial(ctx, filepath.Join(k.registry.dir, *k.at.Load()), socketFile)
+}
+
+// follow leads to the keeper that has the session now, if that is another one, or if another goroutine has
+// found it just now. A new session of the same name is not the same.
+func (k *Kept) follow(ctx context.Context) bool {
+	list, err := k.registry.entries()
+	if err != nil {
+		return false
+	}
+	for _, e := range list {
+		if e.err != nil || e.other || !e.alive || e.record.session() != k.Record.session() {
+			continue
+		}
+		if e.record.ID != *k.at.Load() {
+			k.at.Store(&e.record.ID)
+			return true
+		}
+		conn, err := k.dial(ctx)
+		if err == nil {
+			_ = conn.Close() // It was to see whether somebody is there.
+		}
+		return err == nil
+	}
+	return false
 }
 
 // greet makes sure that the keeper answers, and that it is this one.
 func (k *Kept) greet(ctx context.Context) error {
 	patience := helloPatience
-	if k.Record.State == Starting {
+	switch {
+	case k.Record.State == Starting && k.Record.Given:
+		patience = givenPatience
+	case k.Record.State == Starting:
 		patience = startPatience
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, patience, ErrMute)
@@ -225,7 +336,7 @@ func (r *Registry) List(ctx context.Context, all bool) ([]Listed, error) {
 	}
 	var list []Listed
 	for _, e := range entries {
-		if e.err != nil || !e.alive && !all {
+		if e.err != nil || e.other || !e.alive && !all {
 			continue
 		}
 		one := Listed{Record: e.record, Alive: e.alive}
@@ -252,7 +363,7 @@ func (r *Registry) Close(ctx context.Context, k *Kept) error {
 	if err := k.Close(); err != nil && !errors.Is(err, wire.ErrGone) {
 		return err
 	}
-	if err := r.awaitEnd(ctx, k.Record.ID); err != nil {
+	if err := r.awaitEnd(ctx, *k.at.Load()); err != nil {
 		return &session.Error{Op: "close", Session: k.Record.Name, Err: err}
 	}
 	return nil
@@ -283,8 +394,11 @@ func (r *Registry) kill(ctx context.Context, record Record) error {
 	pid := pidOf(dir)
 	st, err := proc.Read(pid)
 	if err != nil || !holds(pid, filepath.Join(dir, lockFile)) {
-		if !alive(dir) {
-			return nil // It has ended just now.
+		const patience = time.Second // One that was killed has the lock for a moment.
+		soon, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if r.awaitEnd(soon, record.ID) == nil {
+			return nil
 		}
 		return fmt.Errorf("its keeper (pid %d) is not to be seen from here: is it in another container?", pid)
 	}

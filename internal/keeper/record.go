@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/shell"
 )
 
 // The names in a keeper's directory.
@@ -21,6 +24,7 @@ const (
 	nowFile    = "now"
 	saidFile   = "said"
 	agentFile  = "agent"
+	givenFile  = "given"
 
 	journalFile = "journal"
 )
@@ -51,8 +55,20 @@ type Record struct {
 	Version string    `json:"version,omitempty"` // of limpet
 	Created time.Time `json:"created"`
 	Spec    Spec      `json:"spec"`
+	Given   bool      `json:"given,omitempty"` // a state to begin with, as a descriptor
 	End     *End      `json:"end,omitempty"`
+
+	// Of an upgrade: a keeper does not have its name before the record of the one that it comes From says
+	// that it is the Next, or its own that this is Settled; and no more when its own has a Next. Session is
+	// the ID of the first of them.
+	From    string `json:"from,omitempty"`
+	Settled bool   `json:"settled,omitempty"`
+	Next    string `json:"next,omitempty"`
+	Session string `json:"session,omitempty"`
 }
+
+// session is the same for all keepers that a session has had.
+func (r Record) session() string { return cmp.Or(r.Session, r.ID) }
 
 // Spec says how a session is made. The zero value is fine.
 type Spec struct {
@@ -62,8 +78,20 @@ type Spec struct {
 	InitFiles []string      `json:"init_files,omitempty"`
 	Idle      time.Duration `json:"idle_ns,omitempty"` // after which it ends; 0 means 24 h
 
+	// Args say what else there is to say of its sessions, in words of the program that keeps it: see
+	// Program.Sessions.
+	Args []string `json:"args,omitempty"`
+
 	// Env is the environment of its shell; nil means shell.DefaultEnv. It is in no file.
 	Env []string `json:"-"`
+
+	// State is what its shell begins with. Nil means nothing but the above, as after a reset. It is
+	// in no file that has a name.
+	State *shell.State `json:"-"`
+
+	// Checkpoints are those that the session has from the start, if there is a State. The same holds for
+	// them.
+	Checkpoints []session.Checkpoint `json:"-"`
 }
 
 // DefaultIdle is how long a session stays that nobody uses, in which nothing runs.

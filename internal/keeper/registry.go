@@ -72,6 +72,7 @@ type entry struct {
 	record Record
 	alive  bool
 	err    error // why there is no record
+	other  bool  // it does not have its name: not yet, or not any more; see upgrade.go
 }
 
 // make makes the registry's directory.
@@ -146,8 +147,69 @@ func alive(dir string) bool {
 	return flock(f, syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }
 
-// entries are the keepers, those that live and those that have ended, the oldest first.
+// entries are the keepers, those that live and those that have ended, the oldest first. Of a name at
+// most one lives that is no other.
 func (r *Registry) entries() ([]entry, error) {
+	const tries = 3 // That a keeper which has just taken over a name was not there yet happens once.
+	for try := 1; ; try++ {
+		list, err := r.readEntries()
+		if err != nil || markOthers(list) || try == tries {
+			return list, err
+		}
+	}
+}
+
+// markOthers finds those that do not have their names. Records change while they are read: it reports false
+// if one that took over a name, or one from which it did, is not in the list.
+func markOthers(list []entry) (whole bool) {
+	byID := make(map[string]*entry, len(list))
+	for i := range list {
+		byID[filepath.Base(list[i].dir)] = &list[i]
+	}
+	whole = true
+	for i := range list {
+		e := &list[i]
+		if e.err != nil {
+			continue
+		}
+		if next := e.record.Next; next != "" {
+			e.other = true
+			_, there := byID[next]
+			whole = whole && there
+		}
+		switch from, there := byID[e.record.From]; {
+		case e.record.From == "":
+		case e.record.Settled && there:
+			from.other = true // Its record may have been read before it said so.
+		case e.record.Settled:
+		case !there || from.err != nil: // It stays until this one is settled.
+			e.other, whole = true, false
+		default:
+			e.other = e.other || from.record.Next != e.record.ID
+		}
+	}
+	return whole
+}
+
+// settleDead does for keepers that were killed what they would have done: those that had their names say
+// so without the one that they come from.
+func settleDead(list []entry) {
+	for i := range list {
+		if e := &list[i]; e.err == nil && !e.alive && !e.other && e.record.From != "" && !e.record.Settled {
+			e.record.Settled = true
+			e.record.Settled = e.record.write(e.dir) == nil // Else the next sweep tries again.
+		}
+	}
+}
+
+// isNeeded reports whether a keeper that has handed over its name has to be there still.
+func isNeeded(e entry, list []entry) bool {
+	return slices.ContainsFunc(list, func(next entry) bool {
+		return next.err == nil && e.record.Next == next.record.ID && !next.record.Settled
+	})
+}
+
+func (r *Registry) readEntries() ([]entry, error) {
 	found, err := os.ReadDir(r.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -176,6 +238,7 @@ func (r *Registry) sweep() ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	settleDead(list)
 	var kept []entry
 	ended := 0
 	for _, e := range slices.Backward(list) {
@@ -183,7 +246,10 @@ func (r *Registry) sweep() ([]entry, error) {
 		case e.alive:
 			kept = append(kept, e)
 			continue
-		case e.err != nil: // Whoever was about to start it was killed.
+		case e.other && isNeeded(e, list):
+			kept = append(kept, e)
+			continue
+		case e.err != nil, e.other: // Whoever was about to start it was killed, or the name is another's.
 			_ = os.RemoveAll(e.dir) // Best effort: the next one tries again.
 			continue
 		case e.record.State != Ended:

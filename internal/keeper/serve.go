@@ -3,49 +3,56 @@ package keeper
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/limpet-sh/limpet/internal/rundir"
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/internal/wire"
-	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
-	"github.com/limpet-sh/limpet/shell"
 )
 
 // ErrNotForPeople means that a program was executed as a keeper by somebody else than a [Registry].
 var ErrNotForPeople = errors.New("a keeper is started by limpet itself: use limpet run --session NAME")
 
 // Serve keeps the session of a directory, until it ends. It is what a program does that a [Registry]
-// has executed: it has a listener and a lock as descriptors 3 and 4.
-func Serve(dir string) error {
+// has executed: it has a listener and a lock as descriptors 3 and 4, and maybe a state and a claim as 5 and
+// 6.
+func Serve(dir string, p Program) error {
 	record, listener, lock, err := inherited(dir)
 	if err != nil {
 		return err
 	}
 	defer lock.Close() // Last: then the name is free.
-	k := &keeper{dir: dir, record: record, ended: make(chan string, 1)}
+	record.Version = p.Version
+	k := &keeper{
+		dir: dir, record: record, program: p, ended: make(chan string, 1), moved: make(chan struct{}), dropped: make(chan struct{}),
+		registry: &Registry{dir: filepath.Dir(dir), Execute: p.Execute, Version: p.Version},
+	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	if err := k.begin(listener); err != nil {
 		k.bury(err.Error())
 		return err
 	}
-	why := k.wait(signals)
-	k.end(why)
+	if why := k.wait(signals); why != "" && k.close() {
+		k.end(why)
+	} else {
+		k.leave()
+	}
 	return nil
 }
 
@@ -62,15 +69,21 @@ func inherited(dir string) (Record, net.Listener, *os.File, error) {
 	if err1 != nil || err2 != nil || !os.SameFile(have, want) {
 		return fail()
 	}
+	_ = writePID(lock, os.Getpid()) // Who has started it does it, too.
 	file := os.NewFile(listenerFD, "listener")
 	listener, err := net.FileListener(file)
 	if err != nil {
 		return fail()
 	}
 	_ = file.Close() // The listener has its own.
-	for _, fd := range []int{listenerFD, lockFD} {
-		syscall.CloseOnExec(fd)
+	from := lockFD + 1
+	if record.Given {
+		from = givenFD + 1
 	}
+	if record.From != "" {
+		from = claimFD + 1
+	}
+	proc.CloseInherited(listenerFD, from)
 	if unix, ok := listener.(*net.UnixListener); ok {
 		unix.SetUnlinkOnClose(false) // It would remove the name that it knows.
 	}
@@ -80,11 +93,17 @@ func inherited(dir string) (Record, net.Listener, *os.File, error) {
 // keeper is the one that this program is.
 type keeper struct {
 	dir    string
-	record Record
+	record Record      // after its begin under mu, but for ID, Name, Created and Spec, which stay
 	ended  chan string // why
 
+	moved   chan struct{} // closed when another keeper has the name
+	dropped chan struct{} // closed when the name will never be this one's
+
+	registry *Registry // of its directory
+	program  Program
+
 	sessions *session.Registry
-	session  *session.Session
+	session  atomic.Pointer[session.Session] // the one that has the keeper's name; an agent may have others
 	handler  *wire.Handler
 	server   *socket.Server
 	noting   *noting
@@ -94,12 +113,19 @@ type keeper struct {
 	last now
 	soon *time.Timer // until what runs is written down; nil if nothing waits for that
 	over bool
+
+	closing bool // no other keeper takes over the session any more
 }
 
 // begin opens the session, and answers from then on.
 func (k *keeper) begin(listener net.Listener) error {
-	spec := k.record.Spec
 	var err error
+	if k.record.Given {
+		if err := k.record.Spec.take(os.NewFile(givenFD, "given")); err != nil {
+			return err
+		}
+	}
+	spec := k.record.Spec
 	if k.noting, err = openNoting(k.dir); err != nil {
 		return err
 	}
@@ -107,30 +133,36 @@ func (k *keeper) begin(listener net.Listener) error {
 		return err
 	}
 	dir := cmp.Or(spec.Dir, "/")
-	ssh := newAgent(k.dir)
+	ssh := newAgent(k.stateDir())
 	if _, has := os.LookupEnv(agentVar); has { // Terminals have it, too.
 		entry := ssh.update([]string{agentVar + "=" + os.Getenv(agentVar)})[0]
 		if err := os.Setenv(agentVar, strings.TrimPrefix(entry, agentVar+"=")); err != nil {
 			return err
 		}
 	}
-	k.sessions, err = session.New(&session.Options{
-		Shell: &shell.Options{
-			Bash: spec.Bash, Dir: dir, Env: os.Environ(), Login: spec.Login, InitFiles: spec.InitFiles,
-			RuntimeDir:   rundir.Default(true), // That of a login goes with it.
-			StdinInShell: true, UpdateEnv: ssh.update,
-		},
-		StateDir: k.stateDir(), IdleTimeout: k.idle(),
-		Jobs: &jobs.Options{MaxWait: math.MaxInt64}, // Who waits ends that.
-	})
+	opts, err := k.options(spec, dir, ssh)
 	if err != nil {
 		return err
 	}
-	if k.session, err = k.sessions.Open(context.Background(), k.record.Name, nil); err != nil {
+	if k.sessions, err = session.New(opts); err != nil {
+		return err
+	}
+	first, err := k.sessions.Open(context.Background(), k.record.Name, &session.Spec{State: spec.State, Checkpoints: spec.Checkpoints})
+	if err != nil {
 		return errors.Join(err, k.sessions.Close())
 	}
-	if _, err := os.Stat(filepath.Join(k.stateDir(), "jobs")); err == nil {
+	k.session.Store(first)
+	if spec.State != nil {
+		// Whoever gave the state waits to be told that a shell has it.
+		if _, err := first.State(context.Background()); err != nil {
+			return errors.Join(err, k.sessions.Close())
+		}
+		k.record.Spec.State, k.record.Spec.Checkpoints = nil, nil // The session has them.
+		dir = first.Dir()
+	}
+	if _, err := os.Stat(filepath.Join(k.stateDir(), "jobs")); err == nil && k.record.From == "" {
 		// Jobs of the keeper before this one, if that was killed, are to be counted, and ended with the session.
+		// That of an upgrade has them still.
 		if _, err := k.sessions.Jobs(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -144,10 +176,18 @@ func (k *keeper) begin(listener net.Listener) error {
 		Version: k.record.Version, Exe: fmt.Sprintf("/proc/%d/exe", os.Getpid()), PID: os.Getpid(), ID: k.record.ID, Boot: boot(),
 	})
 	k.handler.Journal = k.journal
-	k.handler.Closing = k.session.Closing
+	k.handler.Closing = func() bool { return k.current().Closing() && !k.handler.Attached(k.record.Name) }
+	if p := k.program; p.Agent != nil {
+		k.handler.Agent = func(ctx context.Context, _ session.Handle, options json.RawMessage, conn net.Conn) {
+			p.Agent(ctx, k.sessions, k.record.Name, options, conn)
+		}
+	}
 	k.handler.Noted = func(script, dir string) { k.note(now{Dir: dir, Running: script}) }
 	k.server = socket.NewServer(k.handler, wire.Refuse)
 	k.server.Serve(listener)
+	if k.record.From != "" {
+		go k.settle(os.NewFile(claimFD, "claim")) // It ends with the program, if not before.
+	}
 	return nil
 }
 
@@ -196,14 +236,11 @@ func (k *keeper) Get(_ context.Context, name string) (session.Handle, error) {
 	if name != k.record.Name {
 		return nil, &session.Error{Op: "find", Session: name, Err: session.ErrNotFound}
 	}
-	return own{k.session, k}, nil
+	return own{k.current(), k}, nil
 }
 
 // List implements [wire.Sessions].
-func (k *keeper) List(ctx context.Context) ([]session.Info, error) {
-	info, err := k.session.Info(ctx)
-	return []session.Info{info}, err
-}
+func (k *keeper) List(context.Context) ([]session.Info, error) { return k.sessions.List(), nil }
 
 // own is the session, as those see it who reach it.
 type own struct {
@@ -213,16 +250,32 @@ type own struct {
 
 // Close ends the session, and then its keeper.
 func (o own) Close() error {
+	if !o.k.close() {
+		return &session.Error{Op: "close", Session: o.Name(), Err: wire.ErrMoved}
+	}
 	o.k.say("was closed")
 	return o.Session.Close()
 }
 
-// Fork says that there is no fork yet: it would be a session of this keeper, that nobody finds.
-func (o own) Fork(context.Context, string) (session.Handle, error) {
-	return nil, &session.Error{Op: "fork", Session: o.Name(), Err: errNoFork}
+// Fork starts another keeper, which begins with the state of the session. It has from this one what the
+// session was made with: the environment, the umask, the limits.
+func (o own) Fork(ctx context.Context, name string) (session.Handle, error) {
+	const op = "fork to"
+	if !session.ValidName(name) { // Before it waits.
+		return nil, &session.Error{Op: op, Session: name, Err: session.ErrName}
+	}
+	state, err := o.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	spec := o.k.record.Spec
+	spec.Env, spec.State = os.Environ(), &state
+	fork, err := o.k.registry.open(ctx, op, name, &spec, true)
+	if err != nil {
+		return nil, err
+	}
+	return fork, nil
 }
-
-var errNoFork = errors.New("a kept session cannot be forked yet")
 
 // say is why the session ends. The first counts.
 func (k *keeper) say(why string) {
@@ -235,7 +288,7 @@ func (k *keeper) say(why string) {
 // lookEvery is how often a keeper looks for its socket.
 const lookEvery = 5 * time.Second
 
-// wait waits for the end of the session, and returns why it is.
+// wait waits for the end of the session, and returns why it is; empty if it is only that of this keeper.
 func (k *keeper) wait(signals <-chan os.Signal) string {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -246,13 +299,20 @@ func (k *keeper) wait(signals <-chan os.Signal) string {
 				continue // Nobody who means the session sends such.
 			}
 			return "was ended by " + unix.SignalName(sig.(syscall.Signal))
-		case <-k.session.Done():
+		case <-k.current().Done():
 			select {
 			case why := <-k.ended:
 				return why
 			default:
+				if k.anew() {
+					continue
+				}
 				return "ended after " + spoken(k.idle()) + " idle"
 			}
+		case <-k.moved:
+			return ""
+		case <-k.dropped:
+			return ""
 		case <-look.C:
 			if !k.mend() {
 				return "ended when its directory was removed"
@@ -304,11 +364,11 @@ func (k *keeper) end(why string) {
 
 // bury leaves the record of a session that has ended.
 func (k *keeper) bury(why string) {
-	_ = os.Remove(filepath.Join(k.dir, socketFile)) // It may be gone.
-	_ = os.Remove(filepath.Join(k.dir, agentFile))  // As above.
+	_ = os.Remove(filepath.Join(k.dir, socketFile))       // It may be gone.
+	_ = os.Remove(filepath.Join(k.stateDir(), agentFile)) // As above.
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	last := k.last
-	k.mu.Unlock()
 	k.record.State = Ended
 	k.record.End = &End{At: time.Now(), Why: why, Dir: last.Dir, Running: last.Running}
 	if err := k.record.write(k.dir); err != nil {

@@ -20,15 +20,29 @@ import (
 const (
 	listenerFD = 3 + iota
 	lockFD
+	givenFD // where the record says so
+	claimFD // where the record has a From
 )
+
+// newID draws the ID of a keeper.
+func newID() string { return strings.ToLower(rand.Text()) }
 
 // start starts a keeper. Whoever asks it waits until it accepts: the socket listens already. The
 // caller holds the names. It knows what the last ones of that name, whose directories those are, were
 // asked for.
 func (r *Registry) start(name string, spec Spec, last []string) (Record, error) {
-	record := Record{ID: strings.ToLower(rand.Text()), Name: name, State: Starting, Version: r.Version, Created: time.Now(), Spec: spec}
+	return r.startAs(Record{ID: newID(), Name: name, Version: r.Version, Created: time.Now(), Spec: spec}, nil, last)
+}
+
+// startAs is start with what the record has. A keeper that comes from another one has the reading end of a
+// pipe as its claim.
+func (r *Registry) startAs(record Record, claim *os.File, last []string) (Record, error) {
+	record.State, record.Given = Starting, record.Spec.State != nil
 	dir := filepath.Join(r.dir, record.ID)
-	pid, err := r.launch(dir, record, last)
+	if err := os.Mkdir(dir, statedir.DirMode); err != nil { // Here: another one's must not be removed below.
+		return record, err
+	}
+	pid, err := r.launch(dir, record, claim, last)
 	if err != nil {
 		_ = os.RemoveAll(dir) // Nobody has it.
 		return record, err
@@ -37,10 +51,7 @@ func (r *Registry) start(name string, spec Spec, last []string) (Record, error) 
 	return record, nil
 }
 
-func (r *Registry) launch(dir string, record Record, last []string) (pid int, err error) {
-	if err := os.Mkdir(dir, statedir.DirMode); err != nil {
-		return 0, err
-	}
+func (r *Registry) launch(dir string, record Record, claim *os.File, last []string) (pid int, err error) {
 	if err := os.Chmod(dir, statedir.DirMode); err != nil { // Whatever the umask is.
 		return 0, err
 	}
@@ -83,14 +94,32 @@ func (r *Registry) launch(dir string, record Record, last []string) (pid int, er
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, said, said
 	cmd.ExtraFiles = []*os.File{listener, lock}
+	if record.Given {
+		given, err := record.Spec.given(dir)
+		if err != nil {
+			return 0, err
+		}
+		defer given.Close() // As above.
+		cmd.ExtraFiles = append(cmd.ExtraFiles, given)
+		if claim != nil {
+			cmd.ExtraFiles = append(cmd.ExtraFiles, claim)
+		}
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // No hangup and no Ctrl-C of the caller's terminal is for it.
 	if err := proc.Start(cmd); err != nil {
 		return 0, fmt.Errorf("executing limpet again: %w", err)
 	}
-	_, _ = fmt.Fprintln(lock, cmd.Process.Pid) // For who has to kill it.
+	_ = writePID(lock, cmd.Process.Pid) // The keeper does it, too.
 	// While this program lives there is nobody else to reap it.
 	go func() { _ = cmd.Wait() }() // What is to be known is in the directory.
 	return cmd.Process.Pid, nil
+}
+
+// writePID says who is to be killed, if a keeper does not answer. This program may be killed before it
+// does, or the keeper stand still: so both write it.
+func writePID(lock *os.File, pid int) error {
+	_, err := lock.WriteAt(fmt.Appendln(nil, pid), 0)
+	return err
 }
 
 // pidOf is the pid of the keeper of a directory; 0 if it is not known.

@@ -28,7 +28,8 @@ type State struct {
 	// LogoutAfter is how long bash waits for a line before it ends: TMOUT. 0 is for ever.
 	LogoutAfter time.Duration
 
-	// Unsaved is what the shell had and no state has: the list of the history.
+	// Unsaved is what the shell had and no state has: the list of the history. Who takes a checkpoint
+	// adds open descriptors.
 	Unsaved []string
 
 	// LeftOut are the options that the shell had set and the state leaves out: "set -e",

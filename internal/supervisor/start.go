@@ -79,7 +79,7 @@ func Start(ctx context.Context, o Order, files ...*os.File) (*Handle, error) {
 	}
 	defer said.Close() // The supervisor has its own.
 
-	cmd := exec.Command(self())
+	cmd := exec.Command(proc.Self())
 	cmd.Args = []string{argv0, o.Dir, strconv.Itoa(len(files))}
 	cmd.Dir = "/"
 	cmd.Env = []string{"GOMAXPROCS=1"} // It copies and waits.

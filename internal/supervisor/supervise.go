@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rolling"
 	"github.com/limpet-sh/limpet/internal/statedir"
@@ -30,7 +28,8 @@ func init() {
 		return
 	}
 	files, _ := strconv.Atoi(os.Args[2]) // None, if somebody else has named himself so.
-	closeInherited(filesFD + files)
+	// What is the supervisor's is not for the job, and neither of them keeps what the program has itself inherited.
+	proc.CloseInherited(orderFD, filesFD+files)
 	if err := supervise(os.NewFile(orderFD, "order"), os.NewFile(replyFD, "reply")); err != nil {
 		fmt.Fprintln(os.Stderr, argv0+":", err)
 		os.Exit(1)
@@ -41,30 +40,6 @@ func init() {
 func isPipe(fd int) bool {
 	var st syscall.Stat_t
 	return syscall.Fstat(fd, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFIFO
-}
-
-// closeInherited closes what the program has itself inherited: neither the supervisor
-// nor the job shall keep somebody waiting for the end of a pipe. Go opens nothing
-// that way. What is the supervisor's is not for the job.
-func closeInherited(from int) {
-	names, err := os.ReadDir("/dev/fd")
-	if err != nil {
-		return // There is no telling.
-	}
-	for _, name := range names {
-		fd, err := strconv.Atoi(name.Name())
-		if err != nil || fd < orderFD {
-			continue
-		}
-		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
-		switch {
-		case err != nil || flags&unix.FD_CLOEXEC != 0:
-		case fd >= from:
-			_ = syscall.Close(fd) // Nothing was written by it.
-		default:
-			syscall.CloseOnExec(fd)
-		}
-	}
 }
 
 // supervision is the whole of a supervisor's life: take the order, start the job,

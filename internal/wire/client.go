@@ -27,14 +27,21 @@ var errClientClosed = fmt.Errorf("the connection is %w", session.ErrClosed)
 // Client reaches the sessions of another program. Its methods are safe for concurrent use.
 // Disconnect it.
 type Client struct {
+	// Follow, if not nil, is called when the program that has the session has handed it to another one
+	// (ErrMoved), or is gone (ErrGone). It reports whether the other one was found, which Dial then leads
+	// to: what was asked for is asked for there. It is called by several goroutines. Set it before the first
+	// call.
+	Follow func(ctx context.Context) bool
+
 	http      *jsonhttp.Client
+	dial      func(ctx context.Context) (net.Conn, error)
 	transport http.RoundTripper // of http, for who speaks another protocol to the same program
 }
 
 // NewClient returns a client. Dial makes a connection each time that one is needed; nothing is
 // done before the first call.
 func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
-	c := &Client{transport: jsonhttp.Dialing(dial)}
+	c := &Client{dial: dial, transport: jsonhttp.Dialing(dial)}
 	c.http = jsonhttp.NewClient(c.transport, jsonhttp.Errors{Gone: ErrGone, Unreachable: ErrUnreachable, Closed: errClientClosed, Said: said})
 	return c
 }
@@ -60,7 +67,7 @@ func (c *Client) Disconnect() { c.http.Close() }
 // Hello asks the program what it is.
 func (c *Client) Hello(ctx context.Context) (Hello, error) {
 	var said Hello
-	err := c.call(ctx, http.MethodGet, "", nil, &said)
+	err := c.callOnce(ctx, http.MethodGet, "", nil, &said)
 	if err == nil && (said.Protocol[0] > Version || said.Protocol[1] < Version) {
 		err = fmt.Errorf("%w: it is limpet %s and speaks versions %d to %d of the protocol, and this one speaks %d", ErrUnreachable, said.Version, said.Protocol[0], said.Protocol[1], Version)
 	}
@@ -80,7 +87,32 @@ func (c *Client) Session(name string) *Session { return &Session{c: c, name: nam
 // call asks, and reads the answer into a value. A connection that just ends is tried again: a command is
 // asked for by its id; what else may be done twice then does no harm, or says so.
 func (c *Client) call(ctx context.Context, method, path string, content, value any) error {
+	a, err := c.open(ctx, jsonhttp.Request{Method: method, Path: path, Content: content, Again: true})
+	if err != nil {
+		return err
+	}
+	return a.Decode(value)
+}
+
+// callOnce is call of the program that is reached now, and of no other.
+func (c *Client) callOnce(ctx context.Context, method, path string, content, value any) error {
 	return c.http.Call(ctx, jsonhttp.Request{Method: method, Path: path, Content: content, Again: true}, value)
+}
+
+// mostMoves bounds how often a client follows a session, for one call.
+const mostMoves = 5
+
+// open asks. A session that has moved is followed: there nothing was done. So is one whose program is gone, if it
+// may be asked again.
+func (c *Client) open(ctx context.Context, r jsonhttp.Request) (*jsonhttp.Answer, error) {
+	for moves := 0; ; moves++ {
+		a, err := c.http.Open(ctx, r)
+		moved := errors.Is(err, ErrMoved) || r.Again && errors.Is(err, ErrGone)
+		if !moved || c.Follow == nil || moves == mostMoves || !c.Follow(ctx) {
+			return a, err
+		}
+		c.http.CloseIdleConnections() // They lead to the old one.
+	}
 }
 
 // below is the path of a session.

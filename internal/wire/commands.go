@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -31,7 +32,23 @@ func (h *Handler) postCommand(s session.Handle, w http.ResponseWriter, r *http.R
 	if _, _, err := offsets(r); err != nil {
 		return nil, err
 	}
-	one, found, err := h.book.begin(s, req)
+	over := func() {}
+	if _, err := h.book.get(s.Name(), req.ID); err != nil { // It is a new one.
+		ctx, cancel := r.Context(), func() {}
+		if req.Deadline > 0 {
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(req.Deadline))
+		}
+		leave, err := h.gate.enter(ctx, time.Duration(req.TurnTimeout))
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		over = leave
+	}
+	one, found, err := h.book.begin(s, req, over)
+	if err != nil || found {
+		over()
+	}
 	if err != nil {
 		return nil, err
 	}

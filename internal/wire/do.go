@@ -24,6 +24,7 @@ var pauses = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, 5
 
 const (
 	stopPatience     = 5 * time.Second // for the other program to take note of a stop
+	acceptPatience   = time.Second     // and of the command; else it is asked, and says if it waits elsewhere
 	deadlinePatience = time.Second     // and to keep a deadline by itself
 	writerPatience   = time.Second     // for a Writer of a command that was stopped
 )
@@ -230,7 +231,7 @@ func (d *doing) once(life context.Context, out, errs int64, each func(frame), as
 	if len(ask) > 0 {
 		method, path, content = http.MethodPost, fmt.Sprintf("?out=%d&err=%d", out, errs), ask[0]
 	}
-	resp, err := d.s.c.http.Open(life, jsonhttp.Request{Method: method, Path: below(d.s.name) + "/commands" + path, Content: content, Again: true})
+	resp, err := d.s.c.open(life, jsonhttp.Request{Method: method, Path: below(d.s.name) + "/commands" + path, Content: content, Again: true})
 	if err != nil {
 		return came{}, err
 	}
@@ -329,6 +330,7 @@ func (d *doing) stop(life context.Context, giveUp func(), cause error) {
 	defer cancel()
 	select {
 	case <-d.accepted:
+	case <-time.After(acceptPatience): // It may wait at the gate, as no command yet.
 	case <-ctx.Done():
 		giveUp()
 		return

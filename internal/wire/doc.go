@@ -16,6 +16,7 @@
 //	POST ./fork                     {"name"}; session.Info of the fork
 //	POST ./checkpoint ./rollback    {"name"}
 //	POST ./reset ./close
+//	POST ./upgrade                  another executable for the program that has the session: see Upgrade
 //	POST ./commands                 a command, with an id that its caller has drawn at random: {"id", "script", "dir",
 //	                                "env", "unset", "update_env", "stdin", "timeout_ns", ...}. Asked again with the same id it is found,
 //	                                and not run once more; with "remember", an id that its caller has chosen, also when the
@@ -27,6 +28,7 @@
 //	                                the last. {"next": N}, the offset of the next one; "ended" if nobody reads any more
 //	POST ./commands/ID/stop         stops it, as the end of its caller's context does
 //
+//	POST ./mcp                      {"alone", "options"}; 101, and from then on the Model Context Protocol, a message a line
 //	GET  ./jobs                     a list of jobs.Job
 //	POST ./jobs                     a jobs.Spec: starts a job in the session; jobs.Job. It is not to be asked for twice
 //	POST ./jobs/list ./jobs/stop    a jobs.Filter: a list of jobs.Job, of jobs.Stopped
@@ -53,6 +55,10 @@
 // A failure has a status of 400 or more and is {"error": "...", "is": ["closed"], "tree": {...}}: its
 // text, what it is for errors.Is, and the error as a tree, from which a client makes it again. What was done all
 // the same is in "value".
+//
+// A session may move to another program, which is found where this one was. Requests that wait for its
+// shell are held up while it does. Then all are answered by "moved", but for those about commands that ran
+// here: nothing was done, and they are to be sent there.
 //
 // Fields are only added, and unknown ones are ignored. A header has at most 32 KiB, a body 8 MiB. A
 // command runs on when its caller's connection breaks. Commands that have ended are kept: the last

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 
@@ -35,59 +37,89 @@ type Handler struct {
 	// it can be spoken to is told that it is closed.
 	Closing func() bool
 
+	// Agent, if not nil, serves an agent on a connection, until one of the two ends that, or ctx.
+	// The options are the agent's.
+	Agent func(ctx context.Context, s session.Handle, options json.RawMessage, conn net.Conn)
+
 	sessions Sessions
 	hello    Hello
 	book     *book
+	gate     gate
 	mux      *http.ServeMux
 
 	mu        sync.Mutex
+	closed    bool
 	terminals map[*terminal.Registry]http.Handler
+	agents    map[string]int // that use a session, by its name
+	attached  sync.WaitGroup // all of them
 }
 
 // NewHandler returns a handler for sessions.
 func NewHandler(sessions Sessions, hello Hello) *Handler {
 	hello.Protocol = [2]int{Version, Version}
-	h := &Handler{sessions: sessions, hello: hello, mux: http.NewServeMux(), terminals: make(map[*terminal.Registry]http.Handler)}
+	h := &Handler{sessions: sessions, hello: hello, mux: http.NewServeMux(), terminals: make(map[*terminal.Registry]http.Handler), agents: make(map[string]int)}
 	h.book = newBook(func(script, dir string) {
 		if h.Noted != nil {
 			h.Noted(script, dir)
 		}
 	}, func() Journal { return h.Journal })
 	h.mux.HandleFunc("GET /v1", func(w http.ResponseWriter, _ *http.Request) {
-		if h.Closing != nil && h.Closing() {
+		switch {
+		case h.gate.hasMoved():
+			answer(w, nil, ErrMoved)
+		case h.Closing != nil && h.Closing():
 			answer(w, nil, session.ErrClosed)
-			return
+		default:
+			answer(w, h.hello, nil)
 		}
-		answer(w, h.hello, nil)
 	})
 	h.mux.HandleFunc("GET /v1/sessions", func(w http.ResponseWriter, r *http.Request) {
 		list, err := h.sessions.List(r.Context())
 		answer(w, list, err)
 	})
-	const one = "/v1/sessions/{name}"
-	h.addJobs(one)
-	for pattern, do := range map[string]answerer{
-		"GET " + one:                           (*Handler).getInfo,
-		"POST " + one + "/interrupt":           (*Handler).postInterrupt,
-		"POST " + one + "/background":          (*Handler).postBackground,
-		"POST " + one + "/fork":                (*Handler).postFork,
-		"POST " + one + "/checkpoint":          (*Handler).postCheckpoint,
-		"POST " + one + "/rollback":            (*Handler).postRollback,
-		"POST " + one + "/reset":               (*Handler).postReset,
-		"POST " + one + "/close":               (*Handler).postClose,
-		"GET " + one + "/commands":             (*Handler).getCommands,
-		"POST " + one + "/commands":            (*Handler).postCommand,
-		"GET " + one + "/commands/{id}":        (*Handler).getCommand,
-		"GET " + one + "/commands/{id}/output": (*Handler).getOutput,
-		"POST " + one + "/commands/{id}/stdin": (*Handler).postStdin,
-		"POST " + one + "/commands/{id}/stop":  (*Handler).postStop,
-	} {
-		h.handle(pattern, do)
-	}
+	h.serveSession()
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Errorf("there is no %s %s here; this is version %d of the protocol", r.Method, r.URL.Path, Version))
 	})
 	return h
+}
+
+// way says when a request about a session is answered.
+type way int
+
+const (
+	atOnce     way = iota
+	turn           // when the session is not paused: it waits for the shell
+	ofCommands     // also when the session has moved: a command may have run here
+)
+
+// serveSession has the mux answer what is asked of a session.
+func (h *Handler) serveSession() {
+	const one = "/v1/sessions/{name}"
+	h.addJobs(one)
+	for pattern, do := range map[string]struct {
+		way    way
+		answer answerer
+	}{
+		"GET " + one:                           {atOnce, (*Handler).getInfo},
+		"POST " + one + "/interrupt":           {atOnce, (*Handler).postInterrupt},
+		"POST " + one + "/background":          {atOnce, (*Handler).postBackground},
+		"POST " + one + "/fork":                {turn, (*Handler).postFork},
+		"POST " + one + "/upgrade":             {atOnce, (*Handler).postUpgrade}, // It pauses the session itself.
+		"POST " + one + "/checkpoint":          {turn, (*Handler).postCheckpoint},
+		"POST " + one + "/rollback":            {turn, (*Handler).postRollback},
+		"POST " + one + "/reset":               {turn, (*Handler).postReset},
+		"POST " + one + "/close":               {atOnce, (*Handler).postClose},
+		"POST " + one + "/mcp":                 {atOnce, (*Handler).postAgent},
+		"GET " + one + "/commands":             {atOnce, (*Handler).getCommands},
+		"POST " + one + "/commands":            {ofCommands, (*Handler).postCommand}, // It enters the gate itself.
+		"GET " + one + "/commands/{id}":        {ofCommands, (*Handler).getCommand},
+		"GET " + one + "/commands/{id}/output": {ofCommands, (*Handler).getOutput},
+		"POST " + one + "/commands/{id}/stdin": {ofCommands, (*Handler).postStdin},
+		"POST " + one + "/commands/{id}/stop":  {ofCommands, (*Handler).postStop},
+	} {
+		h.handle(pattern, do.way, do.answer)
+	}
 }
 
 // answerer answers what is asked of a session. A value is written as JSON; without one and without an error it
@@ -95,13 +127,22 @@ func NewHandler(sessions Sessions, hello Hello) *Handler {
 type answerer func(h *Handler, s session.Handle, w http.ResponseWriter, r *http.Request) (any, error)
 
 // handle has requests answered about a session.
-func (h *Handler) handle(pattern string, do answerer) {
+func (h *Handler) handle(pattern string, when way, do answerer) {
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		s, err := h.sessions.Get(r.Context(), r.PathValue("name"))
+		leave := func() {}
+		switch {
+		case err != nil:
+		case when == turn:
+			leave, err = h.gate.enter(r.Context(), 0)
+		case when == atOnce && h.gate.hasMoved():
+			err = ErrMoved
+		}
 		if err != nil {
 			answer(w, nil, err)
 			return
 		}
+		defer leave()
 		value, err := do(h, s, w, r)
 		if value != nil || err != nil {
 			answer(w, value, err)
@@ -111,8 +152,14 @@ func (h *Handler) handle(pattern string, do answerer) {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// Close stops the commands that were asked for, and waits for them. It is safe to call twice.
-func (h *Handler) Close() { h.book.close() }
+// Close stops the commands that were asked for, and agents, and waits for them. It is safe to call twice.
+func (h *Handler) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.book.close()
+	h.attached.Wait()
+}
 
 // Refuse answers who is not let in.
 func Refuse(w http.ResponseWriter, why error) { refuse(w, http.StatusForbidden, why) }
@@ -160,6 +207,9 @@ func (h *Handler) postFork(s session.Handle, w http.ResponseWriter, r *http.Requ
 	fork, err := s.Fork(r.Context(), in.Name)
 	if err != nil {
 		return nil, err
+	}
+	if far, ok := fork.(interface{ Disconnect() }); ok { // It is of a program of its own, which the client asks from now on.
+		defer far.Disconnect()
 	}
 	return fork.Info(r.Context())
 }

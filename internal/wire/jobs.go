@@ -60,7 +60,11 @@ func (s *Session) ask(ctx context.Context, op, path string, content, value any) 
 	if s.closed.Load() {
 		return s.fail(op, session.ErrClosed)
 	}
-	return s.c.http.Call(ctx, jsonhttp.Request{Method: http.MethodPost, Path: below(s.name) + path, Content: content}, value)
+	a, err := s.c.open(ctx, jsonhttp.Request{Method: http.MethodPost, Path: below(s.name) + path, Content: content})
+	if err != nil {
+		return err
+	}
+	return a.Decode(value)
 }
 
 // call asks for something about a job; an empty id means about all of them. What did not do all has done some:
@@ -192,7 +196,7 @@ func (h jobsHandle) Follow(ctx context.Context, id string, offset int64) iter.Se
 
 // follow reads the stream over one connection. No error means that it was read to its end, or is not wanted any more.
 func (h jobsHandle) follow(ctx context.Context, id string, offset int64, each func(jobs.Chunk) bool) error {
-	a, err := h.s.c.http.Open(ctx, jsonhttp.Request{
+	a, err := h.s.c.open(ctx, jsonhttp.Request{
 		Method: http.MethodGet, Path: below(h.s.name) + "/jobs/" + url.PathEscape(id) + "/output?from=" + strconv.FormatInt(offset, 10), Again: true,
 	})
 	if err != nil {

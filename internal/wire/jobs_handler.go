@@ -183,7 +183,7 @@ func (p *partly) Unwrap() error { return p.error }
 func (h *Handler) addJobs(one string) {
 	for pattern, do := range ofJobs {
 		method, path, _ := strings.Cut(pattern, " ")
-		h.handle(method+" "+one+path, func(_ *Handler, s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
+		h.handle(method+" "+one+path, atOnce, func(_ *Handler, s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
 			of, err := s.Jobs()
 			if err != nil {
 				return nil, err
@@ -191,10 +191,10 @@ func (h *Handler) addJobs(one string) {
 			return do(asked{of, r.PathValue("id"), w, r})
 		})
 	}
-	h.handle("POST "+one+"/jobs", (*Handler).postJob)
-	h.handle("POST "+one+"/terminals", (*Handler).postTerminal)
-	h.handle("GET "+one+"/terminals", (*Handler).toTerminals)
-	h.handle(one+"/terminals/", (*Handler).toTerminals)
+	h.handle("POST "+one+"/jobs", turn, (*Handler).postJob)
+	h.handle("POST "+one+"/terminals", turn, (*Handler).postTerminal)
+	h.handle("GET "+one+"/terminals", atOnce, (*Handler).toTerminals)
+	h.handle(one+"/terminals/", atOnce, (*Handler).toTerminals)
 }
 
 func (h *Handler) postJob(s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {

@@ -107,8 +107,8 @@ func newBook(noted func(script, dir string), journal func() Journal) *book {
 }
 
 // begin returns the command of a request's id, which it starts in a session unless it was asked
-// for before.
-func (b *book) begin(s session.Handle, req request) (r *run, found bool, err error) {
+// for before. Over is called when a command that was started has ended.
+func (b *book) begin(s session.Handle, req request, over func()) (r *run, found bool, err error) {
 	if err := checkID(req.ID); err != nil {
 		return nil, false, err
 	}
@@ -169,6 +169,7 @@ func (b *book) begin(s session.Handle, req request) (r *run, found bool, err err
 		b.alive = slices.DeleteFunc(b.alive, func(one *run) bool { return one == r })
 		b.mu.Unlock()
 		close(r.over)
+		over()
 		b.noted(b.first(), res.Dir)
 		r.streams.end(res)
 	})

@@ -124,6 +124,11 @@ func (s *served) client(t *testing.T) *wire.Client {
 	return c
 }
 
+func TestASessionThatNobodyKeepsIsNotUpgraded(t *testing.T) {
+	_, err := serve(t, "pipe").client(t).Session("s").Upgrade(testenv.Context(t), wire.Upgrade{})
+	require.ErrorContains(t, err, `session "s" is not one that is kept: there is nothing to upgrade`)
+}
+
 func TestASessionElsewhereKeepsThePromises(t *testing.T) {
 	for _, way := range []string{"pipe", "socket"} {
 		t.Run(way, func(t *testing.T) {

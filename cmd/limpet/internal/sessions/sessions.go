@@ -15,15 +15,15 @@ import (
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/proc"
 )
 
 // Program is what the program is, for its sessions.
 type Program struct {
 	Version string
-	Itself  func() string                                   // its executable
-	Alone   func()                                          // keeps the descriptors that it was started with from what it starts
 	Until   func(context.Context) (context.Context, func()) // a signal
 	Note    func(format string, args ...any)                // tells the user something
+	Keeper  keeper.Program                                  // what it is as a keeper, besides these
 }
 
 // Registry is that of the user's sessions.
@@ -32,14 +32,15 @@ func (p Program) Registry() (*keeper.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Version = p.Version
-	r.Execute = func(dir string) *exec.Cmd {
-		p.Alone()
-		cmd := exec.Command(p.Itself())
-		cmd.Args = []string{"limpet", "session", "keeper", dir}
-		return cmd
-	}
+	r.Version, r.Execute = p.Version, p.execute
 	return r, nil
+}
+
+// execute has this program keep the session of a directory.
+func (p Program) execute(dir string) *exec.Cmd {
+	cmd := exec.Command(proc.Self())
+	cmd.Args = []string{"limpet", "session", "keeper", dir}
+	return cmd
 }
 
 // Command is limpet session.
@@ -80,12 +81,12 @@ sandbox of limpet shows it.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(listCommand(p), infoCommand(p), interruptCommand(p), checkpointCommand(p), rollbackCommand(p), resetCommand(p), closeCommand(p), keeperCommand(), help)
+	cmd.AddCommand(listCommand(p), infoCommand(p), interruptCommand(p), forkCommand(p), checkpointCommand(p), rollbackCommand(p), resetCommand(p), upgradeCommand(p), closeCommand(p), keeperCommand(p), help)
 	return cmd
 }
 
 // keeperCommand is what a keeper is executed as.
-func keeperCommand() *cobra.Command {
+func keeperCommand(p Program) *cobra.Command {
 	return &cobra.Command{
 		Use:    "keeper",
 		Short:  "Keep one session; for limpet itself",
@@ -94,7 +95,9 @@ func keeperCommand() *cobra.Command {
 			if len(args) != 1 {
 				return noun.Usagef(cmd, "%w", keeper.ErrNotForPeople)
 			}
-			err := keeper.Serve(args[0])
+			kept := p.Keeper
+			kept.Version, kept.Execute = p.Version, p.execute
+			err := keeper.Serve(args[0], kept)
 			if errors.Is(err, keeper.ErrNotForPeople) {
 				return noun.Usagef(cmd, "%w", err)
 			}

@@ -3,11 +3,13 @@ package sessions
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/session"
 )
 
 // with does something with the session that an argument names, wholly.
@@ -43,6 +45,42 @@ end. The session, its jobs and its terminals stay.`,
 				ran, err := k.Interrupt(ctx)
 				if err == nil && !ran {
 					p.Note("no command runs in session %q", k.Name())
+				}
+				return err
+			})
+		},
+	}
+}
+
+func forkCommand(p Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "fork name new",
+		Short: "Make a session that begins as another one is",
+		Long: `Fork makes a session of a new name, with the directory, variables, functions, aliases, options,
+traps and umask that the shell of another one has now. From then on they are separate. Jobs, terminals,
+background processes and checkpoints are not forked. It waits for the command that runs.`,
+		Example: `  limpet session fork build try
+  limpet run -s try './configure --with-ssl && make'`,
+		Args: noun.Wants(2, 2, "wants the name of a session, and one for the new session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[1]
+			if dir, err := os.Getwd(); err == nil {
+				name = NameOf(name, dir)
+			}
+			if !session.ValidName(name) {
+				return noun.Usagef(cmd, "%q: %w", name, session.ErrName)
+			}
+			return p.with(cmd, args[0], func(ctx context.Context, k *keeper.Kept) error {
+				fork, err := k.Fork(ctx, name)
+				if err != nil {
+					return err
+				}
+				if fork, ok := fork.(*keeper.Kept); ok {
+					defer fork.Disconnect()
+				}
+				info, err := fork.Info(ctx)
+				if err == nil {
+					p.Note("session %q is new, in %s", name, info.Dir)
 				}
 				return err
 			})

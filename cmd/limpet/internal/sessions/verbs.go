@@ -21,7 +21,8 @@ type row struct {
 	State   string    `json:"state"` // new, idle, busy; mute: its keeper does not answer; ended
 	Dir     string    `json:"dir"`
 	Running string    `json:"running,omitempty"`
-	PID     int       `json:"pid"` // of its keeper
+	PID     int       `json:"pid"`               // of its keeper
+	Version string    `json:"version,omitempty"` // of its keeper
 	Created time.Time `json:"created"`
 	Used    time.Time `json:"last_used,omitzero"`
 
@@ -34,7 +35,7 @@ type row struct {
 }
 
 func rowOf(l keeper.Listed) row {
-	r := row{Name: l.Record.Name, PID: l.Record.PID, Created: l.Record.Created, Dir: l.Record.Spec.Dir}
+	r := row{Name: l.Record.Name, PID: l.Record.PID, Version: l.Record.Version, Created: l.Record.Created, Dir: l.Record.Spec.Dir}
 	switch i := l.Info; {
 	case i != nil:
 		r.State, r.Dir, r.Running, r.Used = string(i.State), i.Dir, i.Running, i.LastUsed
@@ -50,8 +51,17 @@ func rowOf(l keeper.Listed) row {
 	return r
 }
 
-// does is what the session does, for people.
-func (r row) does(now time.Time) string {
+// does is what the session does, for people, and by which limpet, if that is not this one.
+func (r row) does(now time.Time, version string) string {
+	text := r.doing(now)
+	if r.Ended == nil && r.Version != version {
+		other, _ := apart(r.Version, version)
+		text = strings.TrimPrefix(text+"; kept by limpet "+other, "; ")
+	}
+	return text
+}
+
+func (r row) doing(now time.Time) string {
 	switch {
 	case r.Ended != nil:
 		return r.Ended.Why + ", " + ago(now.Sub(r.Ended.At))
@@ -105,7 +115,7 @@ With --json, each is one line of JSON on stdout.`,
 						return err
 					}
 				default:
-					rows = append(rows, []string{row.Name, row.State, row.Dir, row.does(time.Now())})
+					rows = append(rows, []string{row.Name, row.State, row.Dir, row.does(time.Now(), p.Version)})
 				}
 			}
 			if quiet || asJSON || len(rows) == 1 {
@@ -189,6 +199,10 @@ one session.`,
 				{"name", row.Name}, {"state", row.State}, {"dir", row.Dir}, {"running", row.Running}, {"commands", fmt.Sprint(row.Commands)},
 				{"jobs", fmt.Sprint(row.Jobs)}, {"terminals", fmt.Sprint(row.Terminals)}, {"checkpoints", strings.Join(row.Checkpoints, " ")},
 				{"created", row.Created.Format(time.DateTime)}, {"keeper", fmt.Sprintf("pid %d", row.PID)},
+			}
+			if row.Version != p.Version {
+				other, own := apart(row.Version, p.Version)
+				lines = append(lines, []string{"version", other + "; limpet session upgrade " + row.Name + " has it kept by " + own})
 			}
 			shown := lines[:0]
 			for _, line := range lines {

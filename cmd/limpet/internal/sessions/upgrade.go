@@ -1,0 +1,115 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/runes"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+func upgradeCommand(p Program) *cobra.Command {
+	var all, noWait, force bool
+	cmd := &cobra.Command{
+		Use:   "upgrade [flags] name... | --all",
+		Short: "Have sessions kept by this limpet",
+		Long: `Upgrade replaces the keeper of a session, which is the limpet that made it, by one of this
+limpet. The session has a new bash with the state of the old one then: directory, variables, functions,
+aliases, options, traps and umask, and its checkpoints. Who uses it does not notice.
+
+It waits for the command that runs. If the new keeper does not start, or its shell is not as it should be,
+the session goes on as it was. What would be lost is said, and nothing is done without --force: background
+processes, jobs and terminals that run, open descriptors. What its last commands have printed is forgotten.
+
+A session that is kept by this version already is left alone without --force.`,
+		Example: `  limpet session upgrade build
+  limpet session upgrade --all --no-wait`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 0) {
+				return noun.Usagef(cmd, "wants the names of sessions, or --all")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			r, err := p.Registry()
+			if err != nil {
+				return err
+			}
+			if all {
+				list, err := r.List(ctx, false)
+				if err != nil {
+					return err
+				}
+				for _, one := range list {
+					args = append(args, one.Record.Name)
+				}
+			}
+			var failed error
+			for _, said := range args {
+				one, err := find(ctx, cmd, r, said, true)
+				if err == nil {
+					err = p.upgrade(ctx, r, one.Record.Name, keeper.Upgrade{NoWait: noWait, Force: force})
+				}
+				failed = errors.Join(failed, err)
+				if ctx.Err() != nil {
+					break
+				}
+			}
+			return failed
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "upgrade all sessions")
+	cmd.Flags().BoolVar(&noWait, "no-wait", false, "fail if a command runs in the session, with exit code 75")
+	cmd.Flags().BoolVar(&force, "force", false, "also if something is lost, and if the version is the same")
+	return cmd
+}
+
+// upgrade upgrades a session, and says what was done.
+func (p Program) upgrade(ctx context.Context, r *keeper.Registry, name string, how keeper.Upgrade) error {
+	k, err := r.Session(ctx, name, nil)
+	if err != nil {
+		return err
+	}
+	defer k.Disconnect()
+	was := k.Record.Version
+	if was == r.Version && !how.Force {
+		short, _ := apart(was, "")
+		fmt.Printf("%s: is kept by limpet %s already\n", name, short)
+		return nil
+	}
+	lost, err := r.Upgrade(ctx, k, how)
+	if errors.Is(err, shell.ErrBusy) {
+		const most = 60
+		if info, failed := k.Info(ctx); failed == nil && info.Running != "" {
+			err = fmt.Errorf("%w: it runs %s", err, runes.Brief(info.Running, most))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	from, to := apart(was, r.Version)
+	fmt.Printf("%s: upgraded from limpet %s to %s\n", name, from, to)
+	if len(lost) > 0 {
+		p.Note("session %q has lost %s", name, strings.Join(lost, ", "))
+	}
+	return nil
+}
+
+// apart returns two versions without what they were built by, where they differ without that.
+func apart(one, other string) (string, string) {
+	a, _, _ := strings.Cut(one, " ")
+	b, _, _ := strings.Cut(other, " ")
+	if a == b {
+		return one, other
+	}
+	return a, b
+}

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/wire"
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/mcpserver"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// With --keep the sessions are a keeper's, and limpet passes on what its client and the keeper say:
+//
+//	host <- stdio -> limpet mcp --keep <- socket -> keeper, which has an mcpserver.Server for each client
+//
+// The session that the keeper is named after is what the agent's calls mean by "default".
+
+// agentOptions are those of the server that a keeper has for a client.
+type agentOptions struct {
+	Timeout     time.Duration `json:"timeout_ns"`
+	MaxTimeout  time.Duration `json:"max_timeout_ns"`
+	IdleTimeout time.Duration `json:"idle_timeout_ns"`
+	OnTimeout   string        `json:"on_timeout"`
+	Tools       []string      `json:"tools,omitempty"`
+	Structured  bool          `json:"structured,omitempty"`
+}
+
+func (o agentOptions) server(name string) *mcpserver.Options {
+	return &mcpserver.Options{
+		Timeout: o.Timeout, MaxTimeout: o.MaxTimeout, IdleTimeout: o.IdleTimeout, OnTimeout: o.OnTimeout, Tools: o.Tools, Structured: o.Structured,
+		Version: version(), Explain: explainToAgent, Session: name, RunOn: true,
+	}
+}
+
+// runKept passes on what a client and the keeper of a session say, until one of the two has nothing more to say.
+func (f *mcpFlags) runKept(cmd *cobra.Command) error {
+	for _, name := range []string{"http", "token-file", "state", "session-idle", "runtime-dir"} {
+		if cmd.Flags().Changed(name) {
+			return usagef(cmd, "--%s cannot go with --keep", name)
+		}
+	}
+	own := f.keep == sessions.Here
+	name, err := sessionNamed(cmd, f.keep)
+	if err != nil {
+		return err
+	}
+	if own { // It is not the one that people have by -s . : an agent comes into that by its name alone.
+		name = "agent-" + strings.TrimPrefix(name, "at-")
+	}
+	opts, err := f.options(cmd)
+	if err != nil {
+		return err
+	}
+	args := f.bornArgs(cmd)
+	spec := &keeper.Spec{Dir: opts.sessions.Shell.Dir, Env: opts.sessions.Shell.Env, Args: args}
+	door, err := onStdio()
+	if err != nil {
+		return err
+	}
+	outliveStderr()
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	console := newConsole()
+	r, err := program(console.notef).Registry()
+	if err == nil {
+		var agent wire.Agent
+		var free func()
+		if agent, free, err = attach(ctx, r, name, own, spec, agentOptions{
+			f.timeout, f.maxTimeout, f.shell.idleTimeout, f.onTimeout, f.tools, f.structured,
+		}, console); err == nil {
+			err = relay(ctx, door, agent)
+			free()
+		}
+	}
+	err = errors.Join(err, door.close())
+	if sig := gotSignal(ctx); sig != nil {
+		return exit(codeOf(sig))
+	}
+	return err
+}
+
+// mostAlike is how many agents a project can have at a time that are kept.
+const mostAlike = 9
+
+// attach finds a session that is kept, or makes it, and attaches an agent to it. If own is set it is the first of NAME,
+// NAME-2 and so on that no other agent uses. Call free when it is over.
+func attach(ctx context.Context, r *keeper.Registry, name string, own bool, spec *keeper.Spec, opts agentOptions, console *console) (wire.Agent, func(), error) {
+	for i := 1; ; i++ {
+		one := name
+		if i > 1 {
+			one = fmt.Sprintf("%s-%d", name, i)
+		}
+		kept, err := r.Session(ctx, one, spec)
+		if err != nil {
+			return nil, nil, err
+		}
+		if had := kept.Record.Spec.Args; !kept.Made && !slices.Equal(had, spec.Args) && (len(had) > 0 || len(spec.Args) > 1) {
+			kept.Disconnect()
+			return nil, nil, fmt.Errorf("session %q is there, and was made with other flags (%s): limpet session close %s ends it, or --keep=NAME names another one",
+				one, cmp.Or(strings.Join(slices.DeleteFunc(slices.Clone(had), func(a string) bool { return a == keptArg }), " "), "none"), one)
+		}
+		agent, err := kept.Agent(ctx, own, opts)
+		if err == nil {
+			return agent, kept.Disconnect, nil
+		}
+		kept.Disconnect()
+		if !own || !errors.Is(err, wire.ErrAttached) || i == mostAlike {
+			return nil, nil, err
+		}
+	}
+}
+
+// keptArg is among the arguments of each session that an agent has made.
+const keptArg = "--keep"
+
+// bornArgs are the flags that say how sessions are made, for the keeper. Values of the environment are not among
+// them: they may be secret, and the keeper has them in its own.
+func (f *mcpFlags) bornArgs(cmd *cobra.Command) []string {
+	args := []string{keptArg}
+	given := cmd.Flags().Changed
+	add := func(name, value string) { args = append(args, "--"+name+"="+value) }
+	if given("bash") {
+		add("bash", (&runFlags{shell: f.shell}).bash())
+	}
+	if f.shell.login {
+		add("login", "true")
+	}
+	for _, file := range f.shell.initFiles {
+		add("init", absolute(file))
+	}
+	for _, name := range f.shell.asked() {
+		add("keep-env", name)
+	}
+	if given("max-sessions") {
+		add("max-sessions", cmd.Flags().Lookup("max-sessions").Value.String())
+	}
+	s := f.shell.sandbox
+	if s.preset == "" && len(s.allow) == 0 {
+		return args
+	}
+	add("workspace", absolute(cmp.Or(s.workspace, f.shell.dir, ".")))
+	for _, name := range []string{"sandbox", "run-as", "git"} {
+		if given(name) {
+			add(name, cmd.Flags().Lookup(name).Value.String())
+		}
+	}
+	for _, path := range s.ro {
+		add("ro", absolute(path))
+	}
+	for _, path := range s.rw {
+		add("rw", absolute(path))
+	}
+	for _, host := range s.allow {
+		add("allow", host)
+	}
+	return args
+}
+
+// relay copies between a client and a keeper. That the client has nothing more to say is passed on: what it has asked
+// before is still answered.
+func relay(ctx context.Context, client *stdio, agent wire.Agent) error {
+	defer agent.Close() // All was read by then, or is not wanted.
+	defer context.AfterFunc(ctx, func() { _ = agent.Close() })()
+	left := make(chan struct{})
+	go func() { // It ends with limpet, at the latest: nothing frees a read.
+		_, _ = io.Copy(agent, client.in) // What went wrong is seen by what comes back.
+		close(left)
+		_ = agent.CloseWrite() // As above.
+	}()
+	_, err := io.Copy(client.out, agent)
+	select {
+	case <-left:
+		return nil
+	default:
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("passing on what the session's keeper says: %w", err)
+	}
+	return errAgentOver
+}
+
+var errAgentOver = errors.New("the session has ended, with its keeper: start this again for a new one")
+
+// agentSessions are the options of sessions that an agent has made, by a keeper that was told how.
+func agentSessions(spec keeper.Spec) (*session.Options, error) {
+	flags := mcpFlags{quiet: true}
+	cmd := &cobra.Command{Use: "mcp"}
+	flags.add(cmd)
+	if err := cmd.ParseFlags(spec.Args); err != nil {
+		return nil, err
+	}
+	opts, err := flags.options(cmd)
+	if err != nil {
+		return nil, err
+	}
+	s := opts.sessions
+	s.Shell.Dir, s.Shell.Env = spec.Dir, os.Environ()
+	return &s, nil
+}
+
+// serveAgent is what a keeper does for an agent. Each of its sessions that is older tells it so.
+func serveAgent(ctx context.Context, all *session.Registry, name string, options json.RawMessage, conn net.Conn) {
+	var o agentOptions
+	if err := json.Unmarshal(options, &o); err != nil {
+		return // It is closed, which says enough: no limpet sends such.
+	}
+	server, err := mcpserver.New(all, o.server(name))
+	if err != nil {
+		return // As above.
+	}
+	defer server.Close() // It cannot fail.
+	remind(all)
+	_ = server.ServeStdio(ctx, conn, conn) // Who is gone cannot be told.
+}
+
+// remind tells of each session that was used that it is from before.
+func remind(all *session.Registry) {
+	for _, info := range all.List() {
+		if info.Commands == 0 && info.Jobs == 0 && info.Terminals == 0 {
+			continue
+		}
+		s, err := all.Get(info.Name)
+		if err != nil {
+			continue // It was closed just now.
+		}
+		text := fmt.Sprintf("this session is from before the host was started, as it was left: in %s, last used %v ago", info.Dir, time.Since(info.LastUsed).Round(time.Second))
+		if info.Running != "" {
+			text += "; it still runs a command of then"
+		}
+		s.Notify(text + left(all, info))
+	}
+}
+
+// left names the jobs and the terminals of a session that run.
+func left(all *session.Registry, info session.Info) (text string) {
+	var ids []string
+	if list, err := all.Jobs(); err == nil && info.Jobs > 0 {
+		running, _ := list.List(jobs.Filter{Session: info.Name, States: unfinished}) // Fewer are better than none.
+		for _, job := range running {
+			ids = append(ids, job.ID)
+		}
+	}
+	if list, err := all.Terminals(); err == nil && info.Terminals > 0 {
+		infos, _ := list.List() // As above.
+		for _, one := range infos {
+			if one.Session == info.Name && !one.State.Ended() {
+				ids = append(ids, one.ID)
+			}
+		}
+	}
+	if len(ids) > 0 {
+		text = "; there run " + strings.Join(ids, ", ")
+	}
+	return text
+}

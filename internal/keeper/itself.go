@@ -1,0 +1,54 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime/debug"
+
+	"github.com/limpet-sh/limpet/internal/proc"
+)
+
+// argv0 is what a program is called that keeps a session, and does nothing else. Its argument is the directory.
+const argv0 = "limpet-keeper"
+
+// A program that has started a keeper by Itself is executed again, and is entered here. A directory that is none
+// of a keeper's leaves it as it is.
+func init() {
+	const args = 2
+	if len(os.Args) != args || os.Args[0] != argv0 {
+		return
+	}
+	err := Serve(os.Args[1], Program{Version: Version(), Execute: Itself})
+	if errors.Is(err, ErrNotForPeople) {
+		return // Somebody else has named himself so.
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Itself is for [Registry.Execute]: it executes this program again, whatever it is.
+func Itself(dir string) *exec.Cmd {
+	cmd := exec.Command(proc.Self())
+	cmd.Args = []string{argv0, dir}
+	return cmd
+}
+
+// Version is that of limpet in this program.
+func Version() string {
+	const module = "github.com/limpet-sh/limpet"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(devel)"
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == module && m.Version != "" {
+			return m.Version
+		}
+	}
+	return "(devel)"
+}

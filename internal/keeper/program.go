@@ -1,0 +1,73 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+
+	"github.com/limpet-sh/limpet/internal/rundir"
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+// Program is what a program is that keeps sessions.
+type Program struct {
+	// Version is that of the program, and Execute that of a [Registry], for forks of the session.
+	Version string
+	Execute func(dir string) *exec.Cmd
+
+	// Sessions returns the options of sessions that are made by a Spec with Args. Its State and its Env, which is
+	// that of the process, are no concern of it.
+	Sessions func(spec Spec) (*session.Options, error)
+
+	// Agent serves an agent, until ctx or the connection ends. Calls that name no session mean the one of the name.
+	// The agent may open others.
+	Agent func(ctx context.Context, all *session.Registry, name string, options json.RawMessage, conn net.Conn)
+}
+
+var errArgs = errors.New("the session was made by a program that says how in words which this one does not know")
+
+// options are those of the sessions.
+func (k *keeper) options(spec Spec, dir string, ssh agent) (*session.Options, error) {
+	opts := &session.Options{Shell: &shell.Options{Bash: spec.Bash, Dir: dir, Login: spec.Login, InitFiles: spec.InitFiles}}
+	if len(spec.Args) > 0 {
+		if k.program.Sessions == nil {
+			return nil, errArgs
+		}
+		var err error
+		if opts, err = k.program.Sessions(spec); err != nil {
+			return nil, fmt.Errorf("%q: %w", spec.Args, err)
+		}
+	}
+	opts.Shell.Env = os.Environ()
+	opts.Shell.RuntimeDir = rundir.Default(true) // That of a login goes with it.
+	if opts.Policy == nil {                      // A sandbox has what its policy says.
+		opts.Shell.StdinInShell, opts.Shell.UpdateEnv = true, ssh.update
+	}
+	opts.StateDir, opts.IdleTimeout = k.stateDir(), k.idle()
+	opts.Jobs = &jobs.Options{MaxWait: math.MaxInt64} // Who waits ends that.
+	return opts, nil
+}
+
+// current is the session that has the keeper's name.
+func (k *keeper) current() *session.Session { return k.session.Load() }
+
+// anew opens a session of the keeper's name once more, if the last one was ended by an agent that is there
+// still, or was idle while others are not: the keeper stays for them.
+func (k *keeper) anew() bool {
+	if !k.handler.Attached(k.record.Name) && len(k.sessions.List()) == 0 {
+		return false
+	}
+	s, err := k.sessions.Open(context.Background(), k.record.Name, nil)
+	if err != nil {
+		return false
+	}
+	k.session.Store(s)
+	return true
+}

@@ -1,0 +1,43 @@
+package keeper
+
+import (
+	"io/fs"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Records are read one after the other, while an upgrade goes on: whatever is read of old (o), new (n) and
+// the one behind that (x), no two have the name.
+func TestWhoHasTheNameDuringAnUpgrade(t *testing.T) {
+	gone := entry{dir: "/o", err: fs.ErrNotExist}
+	entryOf := func(r Record) entry { return entry{dir: "/" + r.ID, record: r, alive: true} }
+	for _, row := range []struct {
+		what  string
+		list  []entry
+		has   string
+		whole bool
+	}{
+		{"nothing is upgraded", []entry{entryOf(Record{ID: "o"})}, "o", true},
+		{"it has begun", []entry{entryOf(Record{ID: "o"}), entryOf(Record{ID: "n", From: "o"})}, "o", true},
+		{"it is done", []entry{entryOf(Record{ID: "o", Next: "n"}), entryOf(Record{ID: "n", From: "o"})}, "n", true},
+		{"and settled", []entry{entryOf(Record{ID: "o", Next: "n"}), entryOf(Record{ID: "n", From: "o", Settled: true})}, "n", true},
+		{"the old one was read before that", []entry{entryOf(Record{ID: "o"}), entryOf(Record{ID: "n", From: "o", Settled: true})}, "n", true},
+		{"the old one was removed", []entry{entryOf(Record{ID: "n", From: "o", Settled: true})}, "n", true},
+		{"the old one is another's, with another next", []entry{entryOf(Record{ID: "o", Next: "x"}), entryOf(Record{ID: "n", From: "o"}), entryOf(Record{ID: "x", From: "o"})}, "x", true},
+		{"the new one was not there", []entry{entryOf(Record{ID: "o", Next: "n"})}, "", false},
+		{"the old one was removed while it was read", []entry{gone, entryOf(Record{ID: "n", From: "o"})}, "", false},
+		{"its tombstone was told and removed", []entry{entryOf(Record{ID: "n", From: "o"})}, "", false},
+		{"once more", []entry{entryOf(Record{ID: "n", From: "o", Settled: true, Next: "x"}), entryOf(Record{ID: "x", From: "n"})}, "x", true},
+		{"once more, of which it knows nothing", []entry{entryOf(Record{ID: "n", From: "o", Settled: true}), entryOf(Record{ID: "x", From: "n", Settled: true})}, "x", true},
+	} {
+		assert.Equal(t, row.whole, markOthers(row.list), row.what)
+		has := ""
+		for _, e := range row.list {
+			if e.err == nil && !e.other {
+				has += e.record.ID
+			}
+		}
+		assert.Equal(t, row.has, has, row.what)
+	}
+}
