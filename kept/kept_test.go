@@ -38,7 +38,7 @@ func TestOptionsAreForASessionThatIsMade(t *testing.T) {
 	t.Chdir(testenv.TempDir(t))
 	require.NoError(t, os.WriteFile("init", []byte("f() { echo from init; }\n"), 0o600))
 	require.NoError(t, os.Mkdir("sub", 0o700))
-	s, err := kept.Open(ctx, "one", &kept.Options{StateDir: dir, Dir: "sub", Env: []string{"E=exported", "PATH=" + os.Getenv("PATH")}, InitFiles: []string{"init"}})
+	s, err := kept.Open(ctx, "one", &kept.Options{StateDir: dir, Dir: "sub", Env: []string{"E=exported", "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}, InitFiles: []string{"init"}})
 	require.NoError(t, err)
 	assert.True(t, s.Made())
 	assert.Empty(t, s.Last())

@@ -371,7 +371,7 @@ func TestWhatCallersBringSurvivesAnUpgrade(t *testing.T) {
 	testenv.NeedProc(t)
 	dir := testenv.TempDir(t)
 	r := registry(t, dir)
-	k := kept(t, r, "s", &keeper.Spec{Dir: "/tmp", Env: []string{"PATH=" + os.Getenv("PATH"), "DISPLAY=:0", "TERM=dumb"}})
+	k := kept(t, r, "s", &keeper.Spec{Dir: "/tmp", Env: []string{"PATH=" + os.Getenv("PATH"), "DISPLAY=:0", "TERM=dumb", "GORACE=atexit_sleep_ms=0"}})
 	const ask = `echo "${DISPLAY-none} $TERM"`
 	assert.Equal(t, ":1 xterm", asCaller(t, k, ask, "DISPLAY=:1", "TERM=xterm"))
 	says(t, k, "export TERM=mine")
