@@ -41,6 +41,9 @@ func connect(t testing.TB, with setup) *host {
 	if with.sessions.Shell == nil {
 		with.sessions.Shell = &shell.Options{}
 	}
+	if with.sessions.Shell.Env == nil { // What a bash on a terminal reads at its start, and leaves behind, is not the user's.
+		with.sessions.Shell.Env = append(shell.DefaultEnv(), "HOME="+testenv.TempDir(t))
+	}
 	if with.sessions.Shell.Dir == "" && with.sessions.Policy == nil {
 		with.sessions.Shell.Dir = testenv.TempDir(t)
 	}
