@@ -28,6 +28,7 @@ type queued struct {
 	began                    time.Time // when the turn came
 	doubted                  bool      // its client may have given it up
 	left                     bool      // its client has left, and nobody reads its answer
+	cancel                   func()    // ends its call
 }
 
 // begin notes a command down.
@@ -85,21 +86,25 @@ func (q *queues) doubt(session string, client *mcp.ServerSession, after time.Dur
 	}
 }
 
-// leave notes that a client has left, and returns the sessions in which a command of it runs.
-func (q *queues) leave(client *mcp.ServerSession) (sessions []string) {
+// leave notes that a client has left, and returns its commands that run, as far as is known here. Those that wait
+// for their turn are cancelled: nothing of them is to be begun.
+func (q *queues) leave(client *mcp.ServerSession) (running []queued) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for name, list := range q.of {
+	for _, list := range q.of {
 		for i, one := range list {
-			if one.client != client {
-				continue
-			}
-			if one.left = true; i == 0 {
-				sessions = append(sessions, name)
+			switch {
+			case one.client != client:
+			case i == 0:
+				one.left = true
+				running = append(running, *one)
+			default:
+				one.left = true
+				one.cancel()
 			}
 		}
 	}
-	return sessions
+	return running
 }
 
 // hasLeft reports whether the client of a command has left.

@@ -150,7 +150,9 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	if in.Background {
 		return startBackground(ctx, c, sess, in)
 	}
-	own := &queued{session: in.Session, command: in.Command, result: c.server.results.next(), client: c.request.Session}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	own := &queued{session: in.Session, command: in.Command, result: c.server.results.next(), client: c.request.Session, cancel: cancel}
 	ahead, _ := c.server.queues.first(in.Session)
 	c.server.queues.doubt(in.Session, own.client, c.server.opts.Answer-c.server.opts.TurnTimeout)
 	c.server.queues.begin(own)

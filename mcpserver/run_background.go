@@ -16,7 +16,7 @@ func startBackground(ctx context.Context, c *call, sess *session.Session, in run
 	}
 	stop := c.waits(ctx, sess)
 	job, err := sess.StartJob(ctx, jobs.Spec{
-		Command: in.Command, Dir: in.Dir, Stdin: in.KeepStdinOpen || in.Stdin != nil,
+		Lifetime: c.server.lifetime(ctx, sess), Command: in.Command, Dir: in.Dir, Stdin: in.KeepStdinOpen || in.Stdin != nil,
 		Watch: in.Watch, Notify: len(in.Watch) == 0, Timeout: seconds(in.TimeoutSeconds),
 	})
 	stop()
@@ -34,6 +34,15 @@ func startBackground(ctx context.Context, c *call, sess *session.Session, in run
 		}
 	}
 	return out, nil
+}
+
+// lifetime is that of jobs: with RunOn they live on when the program is killed, or hands its sessions on. In a sandbox
+// that cannot be.
+func (s *Server) lifetime(ctx context.Context, sess *session.Session) jobs.Lifetime {
+	if info, err := sess.Info(ctx); s.opts.RunOn && err == nil && info.Policy == "" {
+		return jobs.Detached
+	}
+	return jobs.WithProgram
 }
 
 // feed writes what a job reads, and ends that if nothing more comes.

@@ -73,10 +73,14 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 
 // leave moves the commands of a client that has left to the background.
 func (s *Server) leave(client *mcp.ServerSession) {
-	for _, name := range s.queues.leave(client) {
-		if sess, err := s.sessions.Get(name); err == nil {
-			_ = sess.HandOver(s.ctx) // It has just ended, or is stopped with its call.
+	for _, one := range s.queues.leave(client) {
+		sess, err := s.sessions.Get(one.session)
+		// What runs there may be somebody else's, who does not go through this server.
+		if err != nil || running(s.ctx, sess) != one.command {
+			one.cancel()
+			continue
 		}
+		_ = sess.HandOver(s.ctx) // It has just ended, or is stopped with its call.
 	}
 }
 

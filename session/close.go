@@ -55,7 +55,7 @@ func (s *Session) endRest() error {
 			}
 		})
 	}
-	if registry, _ := s.r.opened(); registry != nil {
+	if registry, _ := s.r.opened(); registry != nil && !s.r.leaves() {
 		end("its jobs", func() error {
 			_, err := registry.StopAll(context.Background(), jobs.Filter{Session: s.name})
 			return err
@@ -93,11 +93,24 @@ func (r *Registry) names() []string {
 // Close closes all sessions, ends what is left of jobs and terminals, and waits for it. It
 // is safe to call twice, and beside everything else. The error says what could not be
 // ended.
-func (r *Registry) Close() error {
+func (r *Registry) Close() error { return r.close(false) }
+
+// Leave is Close, but that jobs which are jobs.Detached run on: for whoever opens a registry with the same
+// StateDir next.
+func (r *Registry) Leave() error { return r.close(true) }
+
+// leaves reports whether jobs that are detached are not to be ended.
+func (r *Registry) leaves() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leaving
+}
+
+func (r *Registry) close(leave bool) error {
 	r.closeOne.Do(func() {
 		defer close(r.over)
 		r.mu.Lock()
-		r.closed = true
+		r.closed, r.leaving = true, leave
 		all := slices.Collect(maps.Values(r.sessions))
 		r.mu.Unlock()
 		r.reaper.close()

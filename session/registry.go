@@ -33,6 +33,7 @@ type Registry struct {
 	lapsed   map[string]string // sessions that were closed for being idle, and what to tell
 	watched  []string          // jobs that are watched, and whose end is to be told
 	closed   bool
+	leaving  bool // by Leave
 	reaper   *reaper
 
 	// What sessions share, opened when it is first needed.

@@ -25,7 +25,7 @@ import (
 // that fills it.
 func smallDisk(t *testing.T, size string) (sh *shell.PersistentShell, ballast string) {
 	t.Helper()
-	dir := mountTmpfs(t, "size="+size, 0)
+	dir := testenv.MountTmpfs(t, "size="+size, 0)
 	sh = start(t, &shell.Options{RuntimeDir: dir, SaveDelay: time.Hour})
 	run(t, sh, "x=kept")
 	return sh, filepath.Join(dir, "ballast")
@@ -131,7 +131,7 @@ func TestAStopOnAFullDiskKeepsItsOwnError(t *testing.T) {
 // The state of a shell is written to its runtime directory, and must not fill that for
 // good.
 func TestALargeStateDoesNotFillTheRuntimeDirectory(t *testing.T) {
-	dir := mountTmpfs(t, "size=1m", 0)
+	dir := testenv.MountTmpfs(t, "size=1m", 0)
 	sh := start(t, &shell.Options{RuntimeDir: dir, SaveDelay: time.Microsecond})
 	run(t, sh, "small=kept; printf -v large '%01000000d' 7")
 	saveState(t, sh)
@@ -153,7 +153,7 @@ func saveState(t *testing.T, sh *shell.PersistentShell) {
 }
 
 func TestAStateThatDoesNotFitIsNotSavedAndTheCommandsGoOn(t *testing.T) {
-	dir := mountTmpfs(t, "size=1m", 0)
+	dir := testenv.MountTmpfs(t, "size=1m", 0)
 	var log logBuffer
 	sh := start(t, &shell.Options{RuntimeDir: dir, SaveDelay: time.Microsecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	run(t, sh, "small=kept")
@@ -206,7 +206,7 @@ func (b *logBuffer) String() string {
 
 // A script is not left behind in the runtime directory either.
 func TestALargeScriptDoesNotFillTheRuntimeDirectory(t *testing.T) {
-	dir := mountTmpfs(t, "size=1m", 0)
+	dir := testenv.MountTmpfs(t, "size=1m", 0)
 	sh := start(t, &shell.Options{RuntimeDir: dir, SaveDelay: time.Hour})
 	assert.Equal(t, "900000", says(t, sh, "x="+strings.Repeat("x", 900_000)+"; echo ${#x}"))
 	assert.Equal(t, "900000", says(t, sh, "echo ${#x}"))

@@ -153,24 +153,8 @@ func TestStartRefusesBadOptions(t *testing.T) {
 	}
 }
 
-// mountTmpfs mounts a small tmpfs. notPermitted are the errors for which there
-// is nothing to be tested here.
-func mountTmpfs(t *testing.T, options string, flags uintptr) string {
-	t.Helper()
-	dir := t.TempDir()
-	err := unix.Mount("limpet-test", dir, "tmpfs", flags, options)
-	for _, notPermitted := range []error{unix.EPERM, unix.EACCES, unix.ENOSYS} {
-		if errors.Is(err, notPermitted) {
-			t.Skipf("mounting is not permitted: %v", err)
-		}
-	}
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	return dir
-}
-
 func TestAReadOnlyRuntimeDirIsAClearError(t *testing.T) {
-	dir := mountTmpfs(t, "size=64k", unix.MS_RDONLY)
+	dir := testenv.MountTmpfs(t, "size=64k", unix.MS_RDONLY)
 	_, err := shell.Start(testenv.Context(t), &shell.Options{RuntimeDir: dir})
 	disk, ok := errors.AsType[*ipc.DiskError](err)
 	require.True(t, ok, "%T: %v", err, err)
@@ -187,7 +171,7 @@ func TestAMissingRuntimeDirIsAClearError(t *testing.T) {
 }
 
 func TestAFullRuntimeDirIsAClearErrorAndTheShellGoesOnWhenThereIsRoom(t *testing.T) {
-	dir := mountTmpfs(t, "size=512k", 0)
+	dir := testenv.MountTmpfs(t, "size=512k", 0)
 	sh := start(t, &shell.Options{RuntimeDir: dir})
 	run(t, sh, "x=kept")
 	ballast := filepath.Join(dir, "ballast")

@@ -129,10 +129,10 @@ type doorway interface {
 
 // run serves until there is nobody to serve.
 func (f *mcpFlags) run(cmd *cobra.Command) error {
+	secret := takeToken()
 	if cmd.Flags().Changed("keep") {
 		return f.runKept(cmd)
 	}
-	secret := takeToken()
 	opts, err := f.options(cmd)
 	if err != nil {
 		return err

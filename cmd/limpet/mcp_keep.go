@@ -71,6 +71,7 @@ func (f *mcpFlags) runKept(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	keepToItself()
 	outliveStderr()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
@@ -82,6 +83,7 @@ func (f *mcpFlags) runKept(cmd *cobra.Command) error {
 		if agent, free, err = attach(ctx, r, name, own, spec, agentOptions{
 			f.timeout, f.maxTimeout, f.shell.idleTimeout, f.onTimeout, f.tools, f.structured,
 		}, console); err == nil {
+			hide() // What the agent runs shall not reach the protocol.
 			err = relay(ctx, door, agent)
 			free()
 		}
@@ -142,8 +144,21 @@ func (f *mcpFlags) bornArgs(cmd *cobra.Command) []string {
 	for _, file := range f.shell.initFiles {
 		add("init", absolute(file))
 	}
-	for _, name := range f.shell.asked() {
-		add("keep-env", name)
+	if given("dir") {
+		add("dir", absolute(f.shell.dir))
+	}
+	if f.shell.cleanEnv {
+		add("clean-env", "true")
+	}
+	var passed []string
+	for _, entry := range f.shell.env {
+		name, _, _ := strings.Cut(entry, "=")
+		passed = append(passed, name)
+	}
+	passed = append(passed, f.shell.keepEnv...)
+	slices.Sort(passed)
+	for _, pattern := range slices.Compact(passed) {
+		add("keep-env", pattern)
 	}
 	if given("max-sessions") {
 		add("max-sessions", cmd.Flags().Lookup("max-sessions").Value.String())
@@ -196,14 +211,16 @@ func relay(ctx context.Context, client *stdio, agent wire.Agent) error {
 	return errAgentOver
 }
 
-var errAgentOver = errors.New("the session has ended, with its keeper: start this again for a new one")
+var errAgentOver = errors.New("the session was ended, or upgraded: start this again")
 
 // agentSessions are the options of sessions that an agent has made, by a keeper that was told how.
 func agentSessions(spec keeper.Spec) (*session.Options, error) {
 	flags := mcpFlags{quiet: true}
 	cmd := &cobra.Command{Use: "mcp"}
 	flags.add(cmd)
-	if err := cmd.ParseFlags(spec.Args); err != nil {
+	// The directory is the Spec's, and may be gone by now.
+	args := slices.DeleteFunc(slices.Clone(spec.Args), func(a string) bool { return strings.HasPrefix(a, "--dir=") })
+	if err := cmd.ParseFlags(args); err != nil {
 		return nil, err
 	}
 	opts, err := flags.options(cmd)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -146,7 +147,32 @@ func TestMCPKeptSessionsOfTwoHosts(t *testing.T) {
 	p.limpet("session", "close", "shared")
 	four.exits(codeFailed)
 	five.exits(codeFailed)
-	assert.Contains(t, four.said.String(), "limpet: the session has ended, with its keeper: start this again for a new one")
+	assert.Contains(t, four.said.String(), "limpet: the session was ended, or upgraded: start this again")
+	p.closeKept()
+}
+
+// A host that leaves takes nothing away from others: what a person runs is left alone, and what the agent has waited with
+// is not begun.
+func TestMCPKeptCommandsOfOthersAreLeftAlone(t *testing.T) {
+	p := newMCPPlace(t)
+	p.limpet("run", "-s", "shared", "true")
+	person := make(chan string, 1)
+	go func() {
+		person <- p.limpet("run", "-s", "shared", "echo >begun; until [ -e go ]; do sleep 0.01; done; x=person; echo over")
+	}()
+	testenv.AwaitFile(t, filepath.Join(p.dir, "begun"))
+	c := p.stdio("--keep=shared")
+	go func() { // It gets no answer.
+		_, _ = c.CallTool(context.Background(), &mcp.CallToolParams{Name: "run_command", Arguments: map[string]any{"command": "echo >agent"}})
+	}()
+	testenv.Await(t, "the agent's command to wait", func() bool {
+		return regexp.MustCompile(`(?m)^commands +3$`).MatchString(p.limpet("session", "info", "shared"))
+	})
+	c.leaves()
+	require.NoError(t, os.WriteFile(filepath.Join(p.dir, "go"), nil, 0o600))
+	assert.Equal(t, "over", <-person)
+	assert.Equal(t, "person", p.limpet("run", "-s", "shared", "echo $x"))
+	assert.NoFileExists(t, filepath.Join(p.dir, "agent"))
 	p.closeKept()
 }
 

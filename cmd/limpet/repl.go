@@ -61,6 +61,9 @@ read nothing from it, nor from the terminal: they have no standard input.`,
 				return err
 			}
 			if named {
+				if err := refuseIn(cmd, "dir"); err != nil { // It would be that of each statement.
+					return err
+				}
 				return replKept(cmd, &kept, &flags)
 			}
 			opts.Aliases, opts.KeepOptions = true, true // As in a bash that somebody types into.

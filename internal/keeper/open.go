@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -336,24 +337,29 @@ func (r *Registry) List(ctx context.Context, all bool) ([]Listed, error) {
 	}
 	var list []Listed
 	for _, e := range entries {
-		if e.err != nil || e.other || !e.alive && !all {
-			continue
+		switch {
+		case e.err != nil || e.other:
+		case e.alive:
+			list = append(list, Listed{Record: e.record, Alive: true})
+		case all:
+			list = append(list, Listed{Record: dead(e)})
 		}
-		one := Listed{Record: e.record, Alive: e.alive}
-		if !e.alive {
-			one.Record = dead(e)
-		}
-		if e.alive {
-			k := r.kept(e.record)
-			limited, cancel := context.WithTimeoutCause(ctx, helloPatience, ErrMute)
-			if info, err := k.Info(limited); err == nil {
-				one.Info = &info
-			}
-			cancel()
-			k.Disconnect()
-		}
-		list = append(list, one)
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, helloPatience, ErrMute)
+	defer cancel()
+	var asking sync.WaitGroup // All at once: some may be mute.
+	for i := range list {
+		if one := &list[i]; one.Alive {
+			asking.Go(func() {
+				k := r.kept(one.Record)
+				defer k.Disconnect()
+				if info, err := k.Info(ctx); err == nil {
+					one.Info = &info
+				}
+			})
+		}
+	}
+	asking.Wait()
 	return list, nil
 }
 

@@ -58,16 +58,36 @@ func (k *keeper) options(spec Spec, dir string, ssh agent) (*session.Options, er
 // current is the session that has the keeper's name.
 func (k *keeper) current() *session.Session { return k.session.Load() }
 
-// anew opens a session of the keeper's name once more, if the last one was ended by an agent that is there
-// still, or was idle while others are not: the keeper stays for them.
-func (k *keeper) anew() bool {
-	if !k.handler.Attached(k.record.Name) && len(k.sessions.List()) == 0 {
-		return false
-	}
+// isWanted reports whether the keeper stays though the session of its name has ended: an agent has closed that and is
+// there still, or it was idle while others of an agent are not.
+func (k *keeper) isWanted() bool {
+	return k.handler.Attached(k.record.Name) || len(k.sessions.List()) > 0
+}
+
+// anew opens a session of the keeper's name once more.
+func (k *keeper) anew() error {
 	s, err := k.sessions.Open(context.Background(), k.record.Name, nil)
-	if err != nil {
-		return false
+	if err == nil {
+		k.session.Store(s)
 	}
-	k.session.Store(s)
-	return true
+	return err
+}
+
+// isClosing reports whether the keeper is about to end.
+func (k *keeper) isClosing() bool {
+	k.mu.Lock()
+	closing := k.closing
+	k.mu.Unlock()
+	return closing || k.current().Closing() && !k.handler.Attached(k.record.Name)
+}
+
+// noteAgents takes down where the session is, and what it runs, which an agent may have changed: its commands do not
+// come by the handler's book.
+func (k *keeper) noteAgents() {
+	if len(k.record.Spec.Args) == 0 && !k.handler.Attached(k.record.Name) {
+		return
+	}
+	if info, err := k.current().Info(context.Background()); err == nil && info.Running == "" && !k.current().Closing() {
+		k.note(now{Dir: info.Dir})
+	}
 }

@@ -57,6 +57,7 @@ type Record struct {
 	Spec    Spec      `json:"spec"`
 	Given   bool      `json:"given,omitempty"` // a state to begin with, as a descriptor
 	End     *End      `json:"end,omitempty"`
+	Within  string    `json:"within,omitempty"` // the control group of the service that it was made in
 
 	// Of an upgrade: a keeper does not have its name before the record of the one that it comes From says
 	// that it is the Next, or its own that this is Settled; and no more when its own has a Next. Session is

@@ -278,6 +278,9 @@ func dead(e entry) Record {
 	last := readNow(e.dir)
 	r.State = Ended
 	r.End = &End{At: time.Now(), Why: "ended when its keeper was killed", Dir: last.Dir, Running: last.Running}
+	if r.Within != "" && isOver(r.Within) {
+		r.End.Why = "ended with " + r.EndsWith() + ", in which it was made"
+	}
 	if said := readSaid(e.dir); said != "" {
 		r.End.Why = "ended when its keeper failed: " + said
 	}

@@ -160,7 +160,7 @@ func (k *keeper) begin(listener net.Listener) error {
 		k.record.Spec.State, k.record.Spec.Checkpoints = nil, nil // The session has them.
 		dir = first.Dir()
 	}
-	if _, err := os.Stat(filepath.Join(k.stateDir(), "jobs")); err == nil && k.record.From == "" {
+	if _, err := os.Stat(k.jobsDir()); err == nil && k.record.From == "" {
 		// Jobs of the keeper before this one, if that was killed, are to be counted, and ended with the session.
 		// That of an upgrade has them still.
 		if _, err := k.sessions.Jobs(); err != nil {
@@ -168,7 +168,7 @@ func (k *keeper) begin(listener net.Listener) error {
 		}
 	}
 	k.note(now{Dir: dir})
-	k.record.State, k.record.PID = Running, os.Getpid()
+	k.record.State, k.record.PID, k.record.Within = Running, os.Getpid(), within()
 	if err := k.record.write(k.dir); err != nil {
 		return errors.Join(err, k.sessions.Close())
 	}
@@ -176,7 +176,7 @@ func (k *keeper) begin(listener net.Listener) error {
 		Version: k.record.Version, Exe: fmt.Sprintf("/proc/%d/exe", os.Getpid()), PID: os.Getpid(), ID: k.record.ID, Boot: boot(),
 	})
 	k.handler.Journal = k.journal
-	k.handler.Closing = func() bool { return k.current().Closing() && !k.handler.Attached(k.record.Name) }
+	k.handler.Closing = k.isClosing
 	if p := k.program; p.Agent != nil {
 		k.handler.Agent = func(ctx context.Context, _ session.Handle, options json.RawMessage, conn net.Conn) {
 			p.Agent(ctx, k.sessions, k.record.Name, options, conn)
@@ -195,6 +195,8 @@ func (k *keeper) begin(listener net.Listener) error {
 func (k *keeper) stateDir() string {
 	return (&Registry{dir: filepath.Dir(k.dir)}).StateDir(k.record.Name)
 }
+
+func (k *keeper) jobsDir() string { return filepath.Join(k.stateDir(), "jobs") }
 
 // worthNoting is how long a command has run that is written down: most are over before that, and need
 // not wait for a disk.
@@ -292,19 +294,27 @@ const lookEvery = 5 * time.Second
 func (k *keeper) wait(signals <-chan os.Signal) string {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
+	var failed error // why there is no session, and others are
 	for {
+		over, asked := k.current().Done(), (<-chan string)(nil)
+		if failed != nil {
+			over, asked = nil, k.ended
+		}
 		select {
 		case sig := <-signals:
 			if sig == syscall.SIGHUP || sig == syscall.SIGINT || sig == syscall.SIGQUIT {
 				continue // Nobody who means the session sends such.
 			}
 			return "was ended by " + unix.SignalName(sig.(syscall.Signal))
-		case <-k.current().Done():
+		case why := <-asked:
+			return why
+		case <-over:
 			select {
 			case why := <-k.ended:
 				return why
 			default:
-				if k.anew() {
+				if k.isWanted() {
+					failed = k.anew()
 					continue
 				}
 				return "ended after " + spoken(k.idle()) + " idle"
@@ -314,6 +324,14 @@ func (k *keeper) wait(signals <-chan os.Signal) string {
 		case <-k.dropped:
 			return ""
 		case <-look.C:
+			switch {
+			case failed == nil:
+				k.noteAgents()
+			case k.isWanted():
+				failed = k.anew()
+			default:
+				return "ended when its agent had left, and no other could be had: " + failed.Error()
+			}
 			if !k.mend() {
 				return "ended when its directory was removed"
 			}
@@ -351,6 +369,7 @@ func (k *keeper) mend() (found bool) {
 
 // end ends the session, if it has not ended, and writes down how it did.
 func (k *keeper) end(why string) {
+	k.noteAgents()
 	err := k.sessions.Close()
 	k.handler.Close()
 	k.server.Close(session.ErrClosed)
@@ -364,8 +383,10 @@ func (k *keeper) end(why string) {
 
 // bury leaves the record of a session that has ended.
 func (k *keeper) bury(why string) {
-	_ = os.Remove(filepath.Join(k.dir, socketFile))       // It may be gone.
-	_ = os.Remove(filepath.Join(k.stateDir(), agentFile)) // As above.
+	_ = os.Remove(filepath.Join(k.dir, socketFile)) // It may be gone.
+	if k.record.From == "" {                        // Else it is that of the keeper which has the name.
+		_ = os.Remove(filepath.Join(k.stateDir(), agentFile)) // As above.
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	last := k.last

@@ -18,7 +18,9 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/wire"
+	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/shell"
 )
 
 // An upgrade is done by the keeper that is to be replaced, the old one:
@@ -95,6 +97,9 @@ func executable(path string) (found string, device, inode uint64, err error) {
 	return found, device, inode, nil
 }
 
+// statePatience is how long it may take to ask a shell for its state, in which no command runs.
+const statePatience = 2 * time.Second
+
 // lingers is how long an old keeper waits for those who still read what a command has printed.
 const lingers = time.Minute
 
@@ -117,7 +122,12 @@ func (o own) Upgrade(ctx context.Context, to wire.Upgrade) (did wire.Upgraded, e
 			close(o.k.moved) // Behind: from here on the session ends, and nobody may be told so.
 		}
 	}()
-	spec, lost, err := o.carry(ctx)
+	turn, cancel := ctx, func() {}
+	if to.TurnTimeout > 0 { // An agent's command does not come through the gate.
+		turn, cancel = context.WithTimeoutCause(ctx, to.TurnTimeout+statePatience, shell.ErrBusy)
+	}
+	spec, lost, err := o.carry(turn)
+	cancel()
 	if err != nil {
 		return fail(err, "")
 	}
@@ -169,6 +179,9 @@ func (o own) carry(ctx context.Context) (spec Spec, lost []string, err error) {
 	}
 	spec = o.k.record.Spec
 	spec.Env, spec.State, spec.Checkpoints = os.Environ(), &state, o.Checkpoints()
+	if info.Jobs, err = o.bound(); err != nil {
+		return spec, nil, err
+	}
 	lost = lostWith(running, info, state.Unsaved())
 	for _, other := range o.k.sessions.List() {
 		if other.Name != o.Name() {
@@ -179,6 +192,25 @@ func (o own) carry(ctx context.Context) (spec Spec, lost []string, err error) {
 		lost = append(lost, "the connection of an agent")
 	}
 	return spec, lost, nil
+}
+
+// bound returns how many jobs run that end with this keeper: those that were handed over by a command. Others are
+// the next one's.
+func (o own) bound() (n int, err error) {
+	if _, err := os.Stat(o.k.jobsDir()); err != nil {
+		return 0, nil // There are none.
+	}
+	all, err := o.Jobs()
+	if err != nil {
+		return 0, err
+	}
+	list, err := all.List(jobs.Filter{})
+	for _, job := range list {
+		if job.Lifetime != jobs.Detached && (!job.State.Finished() || job.Leftover) {
+			n++
+		}
+	}
+	return n, err
 }
 
 // lostWith says what is lost when a session gets another shell and another keeper.
@@ -192,7 +224,7 @@ func lostWith(running []command.Process, info session.Info, unsaved []string) (l
 		lost = append(lost, fmt.Sprintf("process %d (%s)", p.PID, runes.Brief(p.Command, mostOf)))
 	}
 	if info.Jobs > 0 {
-		lost = append(lost, fmt.Sprintf("jobs that run: %d", info.Jobs))
+		lost = append(lost, fmt.Sprintf("jobs that were commands: %d", info.Jobs))
 	}
 	if info.Terminals > 0 {
 		lost = append(lost, fmt.Sprintf("terminals that run: %d", info.Terminals))
@@ -330,6 +362,21 @@ func (k *keeper) settle(claim *os.File) {
 	if err := k.record.write(k.dir); err != nil {
 		fmt.Fprintln(os.Stderr, err) // The old one stays, and says whose the name is.
 	}
+	go k.takeJobs() // It ends soon, or with the program.
+}
+
+// takeJobs opens the jobs of the keeper before this one, when that has let go of them, so that they are counted, and ended
+// with the session.
+func (k *keeper) takeJobs() {
+	const pause = 20 * time.Millisecond
+	if _, err := os.Stat(k.jobsDir()); err != nil {
+		return // There are none.
+	}
+	for began := time.Now(); time.Since(began) < lingers; time.Sleep(pause) {
+		if _, err := k.sessions.Jobs(); !errors.Is(err, jobs.ErrOwned) {
+			return
+		}
+	}
 }
 
 // settled waits until the next keeper needs this one's record no more, but not for long.
@@ -348,7 +395,8 @@ func (k *keeper) settled(ctx context.Context) bool {
 
 // leave ends a keeper that does not have its name, and removes its directory.
 func (k *keeper) leave() {
-	_ = k.sessions.Close() // Nobody is there to be told.
+	k.handler.EndAgents()
+	_ = k.sessions.Leave() // Nobody is there to be told. The next keeper has the jobs.
 	ctx, cancel := context.WithTimeout(context.Background(), lingers)
 	defer cancel()
 	_ = k.server.Drain(ctx) // Who reads no more by then has had their time.

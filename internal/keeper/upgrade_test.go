@@ -20,6 +20,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/internal/wire"
+	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 )
@@ -157,7 +158,7 @@ func TestAnUpgradeRefusesToLoseAnything(t *testing.T) {
 	require.ErrorIs(t, err, shell.ErrHandedOver)
 	_, err = r.Upgrade(testenv.Context(t), k, keeper.Upgrade{})
 	require.ErrorIs(t, err, wire.ErrWouldLose)
-	assert.ErrorContains(t, err, "jobs that run: 1")
+	assert.ErrorContains(t, err, "jobs that were commands: 1")
 }
 
 func TestAnUpgradeWaitsForTheCommandThatRuns(t *testing.T) {
@@ -396,4 +397,53 @@ func TestWhatCallersBringSurvivesAnUpgrade(t *testing.T) {
 	defer other.Disconnect()
 	assert.Equal(t, ":3 mine", asCaller(t, other, ask, "DISPLAY=:3", "TERM=vt100"))
 	assert.Equal(t, ":4 mine", asCaller(t, k, ask, "DISPLAY=:4", "TERM=vt100"))
+}
+
+// A job that has a supervisor of its own is the new keeper's.
+func TestJobsSurviveAnUpgrade(t *testing.T) {
+	testenv.NeedProc(t)
+	ctx, dir := testenv.Context(t), testenv.TempDir(t)
+	r := newer(t, dir)
+	k := kept(t, registry(t, dir), "s", &keeper.Spec{Dir: "/tmp"})
+	job, err := k.StartJob(ctx, jobs.Spec{Command: "echo begun; read -r x; echo got $x", Stdin: true, Lifetime: jobs.Detached})
+	require.NoError(t, err)
+	over, err := k.StartJob(ctx, jobs.Spec{Command: "echo over"})
+	require.NoError(t, err)
+	of, err := k.Jobs()
+	require.NoError(t, err)
+	_, err = of.Wait(ctx, jobs.WaitOptions{IDs: []string{over.ID}})
+	require.NoError(t, err)
+
+	waited := make(chan jobs.Waited, 1)
+	go func() { // It is led on.
+		got, err := of.Wait(ctx, jobs.WaitOptions{IDs: []string{job.ID}})
+		assert.NoError(t, err)
+		waited <- got
+	}()
+	followed := make(chan string, 1)
+	go func() { // As above.
+		text := ""
+		for c, err := range of.Follow(ctx, job.ID, 0) {
+			assert.NoError(t, err)
+			text += string(c.Data)
+		}
+		followed <- text
+	}()
+	lost, err := r.Upgrade(ctx, k, keeper.Upgrade{})
+	require.NoError(t, err)
+	assert.Empty(t, lost)
+	aloneIs(t, r, "s")
+	testenv.Await(t, "the new keeper to count the job", func() bool {
+		info, err := k.Info(ctx)
+		return err == nil && info.Jobs == 1
+	})
+	require.NoError(t, of.Submit(job.ID, "typed"))
+	assert.Equal(t, jobs.WaitExited, (<-waited).Reason)
+	assert.Equal(t, "begun\ngot typed\n", <-followed)
+	log, err := of.Log(job.ID, jobs.LogOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "begun\ngot typed\n", log.Text)
+	log, err = of.Log(over.ID, jobs.LogOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "over\n", log.Text)
 }

@@ -20,8 +20,6 @@ import (
 // ErrAttached means that another agent uses the session already.
 var ErrAttached = errors.New("another agent uses the session")
 
-var errNoAgents = errors.New("the program that has the session serves no agents")
-
 // agentProtocol is what is spoken on a connection from then on: the Model Context Protocol, a message a line.
 const agentProtocol = "mcp"
 
@@ -38,9 +36,15 @@ func (h *Handler) postAgent(s session.Handle, w http.ResponseWriter, r *http.Req
 		return nil, err
 	}
 	if h.Agent == nil {
-		return nil, errNoAgents
+		return nil, fmt.Errorf("the program that keeps it serves no agents, as it is not limpet; limpet session upgrade %s has it kept by limpet", s.Name())
 	}
-	if err := h.arrives(s.Name(), in.Alone); err != nil {
+	leave, err := h.gate.enter(r.Context(), 0) // While the session is handed on nobody comes.
+	if err != nil {
+		return nil, err
+	}
+	err = h.arrives(s.Name(), in.Alone)
+	leave()
+	if err != nil {
 		return nil, err
 	}
 	defer h.attached.Done()
@@ -57,7 +61,7 @@ func (h *Handler) postAgent(s session.Handle, w http.ResponseWriter, r *http.Req
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	defer context.AfterFunc(h.book.life, func() { cancel(context.Cause(h.book.life)) })()
+	defer context.AfterFunc(h.agentLife, func() { cancel(context.Cause(h.agentLife)) })()
 	h.Agent(ctx, s, in.Options, &agentConn{conn, &untilEnd{buffered.Reader, gone}})
 	return nil, nil
 }
@@ -96,6 +100,15 @@ func (r *untilEnd) Read(p []byte) (int, error) {
 		r.end()
 	}
 	return n, err
+}
+
+// EndAgents ends the connections of agents, and waits for what they do. Nobody is to come any more.
+func (h *Handler) EndAgents() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.endAgents(session.ErrClosed)
+	h.attached.Wait()
 }
 
 // Attached reports whether an agent uses the session of that name.

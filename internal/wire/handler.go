@@ -52,12 +52,15 @@ type Handler struct {
 	terminals map[*terminal.Registry]http.Handler
 	agents    map[string]int // that use a session, by its name
 	attached  sync.WaitGroup // all of them
+	agentLife context.Context
+	endAgents context.CancelCauseFunc
 }
 
 // NewHandler returns a handler for sessions.
 func NewHandler(sessions Sessions, hello Hello) *Handler {
 	hello.Protocol = [2]int{Version, Version}
 	h := &Handler{sessions: sessions, hello: hello, mux: http.NewServeMux(), terminals: make(map[*terminal.Registry]http.Handler), agents: make(map[string]int)}
+	h.agentLife, h.endAgents = context.WithCancelCause(context.Background())
 	h.book = newBook(func(script, dir string) {
 		if h.Noted != nil {
 			h.Noted(script, dir)
@@ -154,11 +157,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.Serv
 
 // Close stops the commands that were asked for, and agents, and waits for them. It is safe to call twice.
 func (h *Handler) Close() {
-	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
 	h.book.close()
-	h.attached.Wait()
+	h.EndAgents()
 }
 
 // Refuse answers who is not let in.

@@ -185,6 +185,9 @@ func (h jobsHandle) Follow(ctx context.Context, id string, offset int64) iter.Se
 			switch {
 			case err == nil:
 				return
+			case errors.Is(err, ErrMoved) && tries < mostMoves && h.s.c.Follow != nil && h.s.c.Follow(ctx):
+				h.s.c.http.CloseIdleConnections() // They lead to the old one.
+				continue
 			case isOneOf(err, ErrGone, ErrUnreachable) && tries < len(pauses) && pause(ctx, pauses[tries]):
 				continue
 			}

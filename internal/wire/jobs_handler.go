@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/jobs"
@@ -55,6 +56,7 @@ func texts(raw [][]byte) []string {
 
 // asked is a request about a job.
 type asked struct {
+	h    *Handler
 	jobs jobs.Handle
 	id   string
 	w    http.ResponseWriter
@@ -183,18 +185,43 @@ func (p *partly) Unwrap() error { return p.error }
 func (h *Handler) addJobs(one string) {
 	for pattern, do := range ofJobs {
 		method, path, _ := strings.Cut(pattern, " ")
-		h.handle(method+" "+one+path, atOnce, func(_ *Handler, s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
-			of, err := s.Jobs()
+		h.handle(method+" "+one+path, atOnce, func(h *Handler, s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
+			of, err := jobsOf(r.Context(), s)
 			if err != nil {
 				return nil, err
 			}
-			return do(asked{of, r.PathValue("id"), w, r})
+			value, err := do(asked{h, of, r.PathValue("id"), w, r})
+			return value, h.moved(err)
 		})
 	}
 	h.handle("POST "+one+"/jobs", turn, (*Handler).postJob)
 	h.handle("POST "+one+"/terminals", turn, (*Handler).postTerminal)
 	h.handle("GET "+one+"/terminals", atOnce, (*Handler).toTerminals)
 	h.handle(one+"/terminals/", atOnce, (*Handler).toTerminals)
+}
+
+// jobsOf are those of a session. The program that had the session before may be about to let go of them.
+func jobsOf(ctx context.Context, s session.Handle) (of jobs.Handle, err error) {
+	const pause, patience = 20 * time.Millisecond, 5 * time.Second
+	for began := time.Now(); ; {
+		of, err = s.Jobs()
+		if !errors.Is(err, jobs.ErrOwned) || time.Since(began) > patience {
+			return of, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// moved is the error of jobs that another program has now: that is asked then.
+func (h *Handler) moved(err error) error {
+	if errors.Is(err, jobs.ErrClosed) && h.gate.hasMoved() {
+		return ErrMoved
+	}
+	return err
 }
 
 func (h *Handler) postJob(s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
@@ -275,7 +302,7 @@ func followJob(a asked) (any, error) {
 			return nil, nil // They are gone.
 		}
 	}
-	b, err := json.Marshal(last{Error: pack(failed)})
+	b, err := json.Marshal(last{Error: pack(a.h.moved(failed))})
 	if err == nil {
 		_ = frame{stream: streamLast, data: b}.writeTo(a.w) // As above.
 	}

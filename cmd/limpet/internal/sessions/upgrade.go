@@ -25,7 +25,8 @@ aliases, options, traps and umask, and its checkpoints. Who uses it does not not
 
 It waits for the command that runs. If the new keeper does not start, or its shell is not as it should be,
 the session goes on as it was. What would be lost is said, and nothing is done without --force: background
-processes, jobs and terminals that run, open descriptors. What its last commands have printed is forgotten.
+processes, commands that became jobs, terminals that run, open descriptors. Other jobs run on. What its last
+commands have printed is forgotten.
 
 A session that is kept by this version already is left alone without --force.`,
 		Example: `  limpet session upgrade build

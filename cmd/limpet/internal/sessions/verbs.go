@@ -198,7 +198,7 @@ one session.`,
 			lines := [][]string{
 				{"name", row.Name}, {"state", row.State}, {"dir", row.Dir}, {"running", row.Running}, {"commands", fmt.Sprint(row.Commands)},
 				{"jobs", fmt.Sprint(row.Jobs)}, {"terminals", fmt.Sprint(row.Terminals)}, {"checkpoints", strings.Join(row.Checkpoints, " ")},
-				{"created", row.Created.Format(time.DateTime)}, {"keeper", fmt.Sprintf("pid %d", row.PID)},
+				{"created", row.Created.Format(time.DateTime)}, {"keeper", fmt.Sprintf("pid %d", row.PID)}, {"ends with", one.Record.EndsWith()},
 			}
 			if row.Version != p.Version {
 				other, own := apart(row.Version, p.Version)

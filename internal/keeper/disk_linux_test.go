@@ -1,0 +1,73 @@
+package keeper_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/testenv"
+)
+
+// A full disk costs no session anything, and nothing is started that would not be found again.
+func TestOnAFullDiskSessionsGoOnAndNewOnesAreRefused(t *testing.T) {
+	dir := testenv.MountTmpfs(t, "size=256k", 0)
+	r := registry(t, dir)
+	k := kept(t, r, "s", &keeper.Spec{Dir: "/tmp"})
+	says(t, k, "x=kept")
+	ballast := filepath.Join(dir, "ballast")
+	f, err := os.Create(ballast)
+	require.NoError(t, err)
+	for block := make([]byte, 4096); err == nil; {
+		_, err = f.Write(block)
+	}
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.NoError(t, f.Close())
+
+	assert.Equal(t, "kept /usr", says(t, k, "cd /usr; sleep 0.02; echo $x $PWD"))
+	_, err = r.Session(testenv.Context(t), "new", &keeper.Spec{})
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	assert.ErrorContains(t, err, "make room there")
+	_, err = k.Do(testenv.Context(t), command.Request{Script: "y=ran", ID: "once"})
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	_, err = k.Fork(testenv.Context(t), "fork")
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	_, err = r.Upgrade(testenv.Context(t), k, keeper.Upgrade{Force: true})
+	require.Error(t, err)
+	assert.Equal(t, "kept none", says(t, k, "echo $x ${y-none}"))
+	list, err := r.List(testenv.Context(t), true)
+	require.NoError(t, err)
+	assert.Len(t, list, 1, "nothing is left of what could not be")
+
+	require.NoError(t, os.Remove(ballast))
+	other := kept(t, r, "new", &keeper.Spec{})
+	assert.Equal(t, "here", says(t, other, "echo here"))
+	_, err = k.Do(testenv.Context(t), command.Request{Script: "y=ran", ID: "once"})
+	require.NoError(t, err)
+	assert.Equal(t, "kept ran", says(t, k, "echo $x $y"))
+	require.NoError(t, r.Close(testenv.Context(t), k))
+}
+
+// A keeper that cannot write down how its session ended is told to have been killed, and its name is free.
+func TestASessionThatEndsOnAFullDiskFreesItsName(t *testing.T) {
+	dir := testenv.MountTmpfs(t, "size=256k", 0)
+	r := registry(t, dir)
+	k := kept(t, r, "s", &keeper.Spec{Dir: "/tmp"})
+	f, err := os.Create(filepath.Join(dir, "ballast"))
+	require.NoError(t, err)
+	for block := make([]byte, 4096); err == nil; {
+		_, err = f.Write(block)
+	}
+	require.NoError(t, f.Close())
+	require.NoError(t, r.Close(testenv.Context(t), k))
+	require.NoError(t, os.Remove(f.Name()))
+	again := kept(t, r, "s", &keeper.Spec{Dir: "/tmp"})
+	assert.True(t, again.Made)
+	require.NotNil(t, again.Was)
+	assert.Contains(t, again.Was.String(), "it was in /tmp")
+}
