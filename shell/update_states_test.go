@@ -28,7 +28,8 @@ func TestUpdateEnvGoesOnInTheNextBash(t *testing.T) {
 				ended := func(entry string) {
 					updated(t, sh, "true", "V=before")
 					if idle {
-						time.Sleep(50 * time.Millisecond) // The state is saved.
+						_, err := sh.Checkpoint(testenv.Context(t)) // It saves the state.
+						require.NoError(t, err)
 					}
 					res, err := sh.Do(testenv.Context(t), command.Request{Script: end, UpdateEnv: []string{entry, "W=other"}})
 					if err != nil {
