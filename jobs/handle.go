@@ -5,10 +5,10 @@ import (
 	"iter"
 )
 
-// Handle is what is done with the jobs of a registry, wherever it is: a [*Registry] is one of this program,
-// and that of another program is reached by something else that does the same, with the same errors and the
-// same texts. Its methods are safe for concurrent use. Where it is elsewhere, each may also fail as the way
-// there does, and text that is not UTF-8 may not arrive as it is, but for what Log, Poll and Follow return.
+// Handle is a registry of jobs, in this program or in another one. A [*Registry] is the former; for the latter
+// something else has the same methods, with the same errors and the same texts. The methods are safe for concurrent
+// use. In another program each may also fail because the connection does, and text that is not UTF-8 may arrive
+// changed, except in what Log, Poll and Follow return.
 type Handle interface {
 	// Get returns one job, and List those that a filter means, the oldest first.
 	Get(id string) (Job, error)

@@ -7,7 +7,7 @@
 //
 // The next program of the same user that opens "build" finds it in src, with its variables, functions and jobs. The
 // sessions are those of limpet run --session NAME, and can be listed, looked at and closed by limpet session. See
-// docs/sessions.md for what they survive. Linux only, so far as that says where it matters.
+// docs/sessions.md for what they survive.
 //
 // Each session is kept by a process of its own: this program's executable, entered from init with "limpet-keeper" for
 // its name, so that a program which imports the package need do nothing for it. It ends with the session: when that is

@@ -31,7 +31,8 @@ type Handle interface {
 	HandOver(ctx context.Context) error
 
 	// StartJob starts a job in the session: in its directory, with what its shell exports. Jobs
-	// returns what its jobs are looked at by, and stopped; there may be others.
+	// returns the registry that has the session's jobs, with which to look at them and to stop them. Jobs of
+	// other sessions may be in it.
 	StartJob(ctx context.Context, spec jobs.Spec) (jobs.Job, error)
 	Jobs() (jobs.Handle, error)
 

@@ -74,7 +74,7 @@ func (f *registryFlags) addFlags(cmd *cobra.Command, things string) {
 	flags.StringVar(&f.dir, "state", "", "the `DIR` of the "+things+" (default: limpet/"+things+" in XDG_STATE_HOME, or in ~/.local/state)")
 }
 
-// label is the name of the session that is meant among several in a directory; empty means any.
+// label is the session whose jobs are wanted from a directory (--session with --state); empty means all of them.
 func (f *registryFlags) label() string {
 	if f.kept != nil {
 		return ""
@@ -91,7 +91,7 @@ func (f *registryFlags) where(cmd *cobra.Command) error {
 	case named && f.session == "":
 		return usagef(cmd, `--session "": wants a name; is a variable empty?`)
 	case state:
-		// Where there is none there are no jobs, and the first one makes it.
+		// A directory that does not exist has no jobs in it, which is no error; jobs start creates it.
 		if err := usable(f.dir, true, unix.X_OK); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return usagef(cmd, "--state %q: %w", f.dir, err)
 		}
@@ -119,8 +119,8 @@ func (f *registryFlags) run(do func(ctx context.Context, cmd *cobra.Command, arg
 	}
 }
 
-// inSession does something with the jobs of the session that is kept. Without a keeper those that it has left are in a
-// directory, which nobody owns: then it reports false.
+// inSession calls do with the jobs of the kept session, and reports true. If the session's keeper is not running but has
+// left jobs behind, it sets dir to their directory, which no program owns then, and reports false.
 func (f *registryFlags) inSession(ctx context.Context, do func(jobs.Handle) error) (done bool, err error) {
 	if f.kept == nil {
 		return false, nil

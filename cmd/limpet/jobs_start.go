@@ -135,7 +135,7 @@ func (f *startFlags) print(job jobs.Job) error {
 	return err
 }
 
-// inSession starts the job in the session that is kept, and makes that if there is none.
+// inSession starts the job in the kept session, and creates the session if it does not exist.
 func (f *startFlags) inSession(ctx context.Context, cmd *cobra.Command, spec jobs.Spec) error {
 	if err := refuseIn(cmd, "bash", "keep-env", "clean-env"); err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 	"github.com/limpet-sh/limpet/session"
 )
 
-// With --keep the sessions are a keeper's, and limpet passes on what its client and the keeper say:
+// With --keep the sessions belong to a keeper, and limpet copies messages between the host and the keeper:
 //
 //	host <- stdio -> limpet mcp --keep <- socket -> keeper, which has an mcpserver.Server for each client
 //
@@ -185,14 +185,14 @@ func (f *mcpFlags) bornArgs(cmd *cobra.Command) []string {
 	return args
 }
 
-// relay copies between a client and a keeper. That the client has nothing more to say is passed on: what it has asked
-// before is still answered.
+// relay copies between a host and a keeper. When the host closes its end, relay closes only that direction: what the
+// host has asked before is still answered.
 func relay(ctx context.Context, client *stdio, agent wire.Agent) error {
 	defer agent.Close() // All was read by then, or is not wanted.
 	defer context.AfterFunc(ctx, func() { _ = agent.Close() })()
 	left := make(chan struct{})
 	go func() { // It ends with limpet, at the latest: nothing frees a read.
-		_, _ = io.Copy(agent, client.in) // What went wrong is seen by what comes back.
+		_, _ = io.Copy(agent, client.in) // A broken connection also ends the copy the other way, which reports it.
 		close(left)
 		_ = agent.CloseWrite() // As above.
 	}()
@@ -232,7 +232,8 @@ func agentSessions(spec keeper.Spec) (*session.Options, error) {
 	return &s, nil
 }
 
-// serveAgent is what a keeper does for an agent. Each of its sessions that is older tells it so.
+// serveAgent runs in the keeper, and serves one agent until its connection ends. The agent is told of each session
+// that was there before it came.
 func serveAgent(ctx context.Context, all *session.Registry, name string, options json.RawMessage, conn net.Conn) {
 	var o agentOptions
 	if err := json.Unmarshal(options, &o); err != nil {
@@ -244,10 +245,10 @@ func serveAgent(ctx context.Context, all *session.Registry, name string, options
 	}
 	defer server.Close() // It cannot fail.
 	remind(all)
-	_ = server.ServeStdio(ctx, conn, conn) // Who is gone cannot be told.
+	_ = server.ServeStdio(ctx, conn, conn) // An error means that the client is gone: there is nobody to report it to.
 }
 
-// remind tells of each session that was used that it is from before.
+// remind queues a notice in each session that was used before: that it is an old one, and what runs in it.
 func remind(all *session.Registry) {
 	for _, info := range all.List() {
 		if info.Commands == 0 && info.Jobs == 0 && info.Terminals == 0 {

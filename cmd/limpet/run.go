@@ -151,7 +151,8 @@ func runKept(cmd *cobra.Command, flags runFlags, run toRun) error {
 	}
 	defer sh.Disconnect()
 	r := runner{flags: flags, run: run, sh: sh, console: console}
-	// What was read of standard input is gone when a script is asked for again.
+	// With --id the script reads no standard input: the first try may have consumed it, so a second one could not
+	// read the same.
 	if flags.kept.id == "" && !flags.scripts.noStdin && !run.stdinTaken && !term.IsTerminal(int(os.Stdin.Fd())) && !isNull(os.Stdin) {
 		r.stdin = &shared{from: os.Stdin}
 	}

@@ -68,12 +68,13 @@ func (c *Client) Close() {
 	c.CloseIdleConnections()
 }
 
-// Request is what is asked for. The content is nothing, bytes, or goes as JSON.
+// Request is one request. Content is nil for none, bytes that are sent as they are, or a value that is sent as JSON.
 type Request struct {
 	Method, Path string
 	Content      any
 
-	// Again says that it may be asked for twice, when a connection that was used before just ends.
+	// Again allows net/http to send the request a second time, if a connection that was idle turns out to be
+	// closed. Leave it out where doing it twice does harm.
 	Again bool
 }
 
@@ -85,7 +86,7 @@ type Answer struct {
 	free func()
 }
 
-// Open asks. What is no success is an error.
+// Open sends a request. A status other than 200 is an error. The caller closes the answer.
 func (c *Client) Open(ctx context.Context, r Request) (*Answer, error) {
 	var send []byte
 	switch content := r.Content.(type) {
@@ -133,7 +134,7 @@ func (c *Client) Open(ctx context.Context, r Request) (*Answer, error) {
 	return nil, fmt.Errorf("%w: its answer is %s: %.200q", c.errors.Unreachable, resp.Status, b)
 }
 
-// Call asks, and reads the answer into a value.
+// Call sends a request, and reads the answer into a value.
 func (c *Client) Call(ctx context.Context, r Request, value any) error {
 	a, err := c.Open(ctx, r)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package jsonhttp is what the protocols of limpet have in common: HTTP whose bodies and answers are
-// JSON, bounded in size and in time, and a client that knows a program that is gone from one that
-// does not answer.
+// Package jsonhttp is what limpet's protocols have in common: HTTP with JSON bodies, bounded in size and in time,
+// and a client that tells a program that has ended from one that does not answer.
 package jsonhttp
 
 import (

@@ -16,14 +16,14 @@ import (
 	"github.com/limpet-sh/limpet/shell"
 )
 
-// Program is what a program is that keeps sessions.
+// Program is what [Serve] has to know of the program that it runs in.
 type Program struct {
 	// Version is that of the program, and Execute that of a [Registry], for forks of the session.
 	Version string
 	Execute func(dir string) *exec.Cmd
 
-	// Sessions returns the options of sessions that are made by a Spec with Args. Its State and its Env, which is
-	// that of the process, are no concern of it.
+	// Sessions turns the Args of a Spec into options. It need not set the environment, which is that of the
+	// process, nor the State.
 	Sessions func(spec Spec) (*session.Options, error)
 
 	// Agent serves an agent, until ctx or the connection ends. Calls that name no session mean the one of the name.
@@ -31,7 +31,7 @@ type Program struct {
 	Agent func(ctx context.Context, all *session.Registry, name string, options json.RawMessage, conn net.Conn)
 }
 
-var errArgs = errors.New("the session was made by a program that says how in words which this one does not know")
+var errArgs = errors.New("the session was made by limpet mcp --keep, and only limpet itself can keep it")
 
 // options are those of the sessions.
 func (k *keeper) options(spec Spec, dir string, ssh agent) (*session.Options, error) {

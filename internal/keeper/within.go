@@ -51,7 +51,8 @@ func isOver(group string) bool {
 	return true
 }
 
-// EndsWith is the service, by its name, that a session ends with: the one in which it was made. Empty if there is none.
+// EndsWith is the name of the service of systemd in which the session was made, and with which it ends; empty if it was
+// made in none.
 func (r Record) EndsWith() string {
 	if r.Within == "" {
 		return ""

@@ -81,14 +81,14 @@ func (h *Handler) arrives(name string, alone bool) error {
 	return nil
 }
 
-// leaves takes it out again: when it says nothing more, though what it has asked for may still be under way.
+// leaves stops counting an agent, as soon as its connection has no more input. What it has asked for may still run.
 func (h *Handler) leaves(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.agents[name]--
 }
 
-// untilEnd is a Reader whose end is told.
+// untilEnd calls end when the Reader has no more to read, or fails.
 type untilEnd struct {
 	io.Reader
 	end func()
@@ -102,7 +102,7 @@ func (r *untilEnd) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// EndAgents ends the connections of agents, and waits for what they do. Nobody is to come any more.
+// EndAgents refuses new agents, closes the connections of those that there are, and waits until they are served no more.
 func (h *Handler) EndAgents() {
 	h.mu.Lock()
 	h.closed = true

@@ -44,8 +44,8 @@ func Wants(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// Pick returns the name in all that a user means by said: said itself, or the only name that begins with
-// it. Found is false if there is none. The error is a [*UsageError] if several begin with it.
+// Pick finds the name that a user means by a text: the name that is equal to it, or else the only name that
+// begins with it. Found is false if no name does. If several do, the error is a [*UsageError].
 func Pick(cmd *cobra.Command, kind, said string, all []string) (name string, found bool, err error) {
 	if said == "" {
 		return "", false, Usagef(cmd, `"" is no %s; is a variable empty?`, kind)
