@@ -10,8 +10,11 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -88,6 +91,46 @@ type Answer struct {
 
 // Open sends a request. A status other than 200 is an error. The caller closes the answer.
 func (c *Client) Open(ctx context.Context, r Request) (*Answer, error) {
+	a, err := c.Do(ctx, r)
+	if err != nil || a.StatusCode == http.StatusOK {
+		return a, err
+	}
+	defer a.Close()
+	b, err := io.ReadAll(io.LimitReader(a.Body, mostAnswer))
+	if err != nil {
+		return nil, a.Broken(err)
+	}
+	if err := c.errors.Said(b); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: its answer is %s: %.200q", c.errors.Unreachable, a.Status, b)
+}
+
+// sentError is that of a request which was sent and not answered.
+type sentError struct{ error }
+
+func (e *sentError) Unwrap() error { return e.error }
+
+// Sent reports whether an error is that of a request which was sent, and not answered: the other program may have done what it
+// asks for.
+func Sent(err error) bool {
+	_, sent := errors.AsType[*sentError](err)
+	return sent
+}
+
+// trace notes whether a request was sent and not answered, also where net/http sends it again, over another connection, in vain.
+func trace(ctx context.Context, sent *atomic.Bool) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteHeaders:         func() { sent.Store(true) },
+		GotFirstResponseByte: func() { sent.Store(false) },
+	})
+}
+
+// Do sends a request. An answer that is an error is one like others. The caller closes it. See [Sent] for errors.
+func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
+	if c.life.Err() != nil {
+		return nil, context.Cause(c.life)
+	}
 	var send []byte
 	switch content := r.Content.(type) {
 	case nil:
@@ -106,7 +149,8 @@ func (c *Client) Open(ctx context.Context, r Request) (*Answer, error) {
 		stop()
 		cancel(nil)
 	}
-	req, err := http.NewRequestWithContext(ctx, r.Method, "http://limpet/v1"+r.Path, bytes.NewReader(send))
+	var sent atomic.Bool
+	req, err := http.NewRequestWithContext(trace(ctx, &sent), r.Method, "http://limpet/v1"+r.Path, bytes.NewReader(send))
 	if err != nil {
 		free()
 		return nil, err
@@ -118,20 +162,12 @@ func (c *Client) Open(ctx context.Context, r Request) (*Answer, error) {
 	a := &Answer{Response: resp, c: c, ctx: ctx, free: free}
 	if err != nil {
 		defer free() // Behind: it is a cause, too.
-		return nil, a.Broken(err)
-	}
-	if resp.StatusCode == http.StatusOK {
-		return a, nil
-	}
-	defer a.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
-	if err != nil {
-		return nil, a.Broken(err)
-	}
-	if err := c.errors.Said(b); err != nil {
+		if err = a.Broken(err); sent.Load() {
+			err = &sentError{err}
+		}
 		return nil, err
 	}
-	return nil, fmt.Errorf("%w: its answer is %s: %.200q", c.errors.Unreachable, resp.Status, b)
+	return a, nil
 }
 
 // Call sends a request, and reads the answer into a value.
@@ -171,11 +207,17 @@ func (a *Answer) Number(name string) int64 {
 	return n
 }
 
-// Broken says why a connection broke: the cause of a context, the Errors' Gone, or Unreachable.
+// Broken says why a connection broke: the cause of a context, the Errors' Gone, or Unreachable. An error of the transport that
+// is Unreachable already stays what it is.
 func (a *Answer) Broken(err error) error {
+	if asked, ok := errors.AsType[*url.Error](err); ok {
+		err = asked.Err // The address says nothing.
+	}
 	switch cause := context.Cause(a.ctx); {
 	case cause != nil:
 		return cause
+	case errors.Is(err, a.c.errors.Unreachable):
+		return err
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
 		return a.c.errors.Gone

@@ -51,8 +51,16 @@ func Body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 // Decode reads what came with a request into a value, which stays as it is if nothing came.
 func Decode(w http.ResponseWriter, r *http.Request, most int64, value any) error {
 	b, err := Body(w, r, most)
-	if err != nil || len(b) == 0 {
+	if err != nil {
 		return err
+	}
+	return Unmarshal(b, value)
+}
+
+// Unmarshal is Decode of a body that was read.
+func Unmarshal(b []byte, value any) error {
+	if len(b) == 0 {
+		return nil
 	}
 	if err := json.Unmarshal(b, value); err != nil {
 		return fmt.Errorf("what came with it is not what it should be: %w", err)

@@ -20,6 +20,8 @@ import (
 // ErrAttached means that another agent uses the session already.
 var ErrAttached = errors.New("another agent uses the session")
 
+var errNoConnections = errors.New("an agent needs a connection of its own, and there is but one to that machine")
+
 // agentProtocol is what is spoken on a connection from then on: the Model Context Protocol, a message a line.
 const agentProtocol = "mcp"
 
@@ -164,6 +166,9 @@ func (s *Session) agent(ctx context.Context, alone bool, options any) (Agent, er
 	if err != nil {
 		return nil, s.fail(op, err)
 	}
+	if s.c.dial == nil {
+		return fail(errNoConnections)
+	}
 	conn, err := s.c.dial(ctx)
 	if err != nil {
 		return fail(fmt.Errorf("%w: %w", ErrGone, err))
@@ -197,7 +202,7 @@ func (s *Session) agent(ctx context.Context, alone bool, options any) (Agent, er
 	defer conn.Close() // As above.
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, mostSmall))
 	if err == nil {
-		err = said(answer)
+		err = Said(answer)
 	}
 	if err == nil {
 		err = fmt.Errorf("%w: its answer is %s", ErrUnreachable, resp.Status)

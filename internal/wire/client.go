@@ -41,13 +41,21 @@ type Client struct {
 // NewClient returns a client. Dial makes a connection each time that one is needed; nothing is
 // done before the first call.
 func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
-	c := &Client{dial: dial, transport: jsonhttp.Dialing(dial)}
-	c.http = jsonhttp.NewClient(c.transport, jsonhttp.Errors{Gone: ErrGone, Unreachable: ErrUnreachable, Closed: errClientClosed, Said: said})
+	c := NewClientOver(jsonhttp.Dialing(dial))
+	c.dial = dial
 	return c
 }
 
-// said makes an error again of an answer that is one.
-func said(answer []byte) error {
+// NewClientOver is NewClient for a transport that makes its connections itself. Where one of them is lost, its error must be
+// one that is ErrUnreachable.
+func NewClientOver(transport http.RoundTripper) *Client {
+	c := &Client{transport: transport}
+	c.http = jsonhttp.NewClient(c.transport, jsonhttp.Errors{Gone: ErrGone, Unreachable: ErrUnreachable, Closed: errClientClosed, Said: Said})
+	return c
+}
+
+// Said makes an error again of an answer that is one; nil if it makes no sense.
+func Said(answer []byte) error {
 	var f failure
 	switch {
 	case json.Unmarshal(answer, &f) != nil || f.Error == "":
@@ -97,6 +105,12 @@ func (c *Client) call(ctx context.Context, method, path string, content, value a
 // callOnce is call of the program that is reached now, and of no other.
 func (c *Client) callOnce(ctx context.Context, method, path string, content, value any) error {
 	return c.http.Call(ctx, jsonhttp.Request{Method: method, Path: path, Content: content, Again: true}, value)
+}
+
+// Forward sends a request of another program on as it is, and returns its answer, which may be an error; the caller closes it. The
+// path is what is behind /v1. It does not follow a session that has moved: that is for who asks.
+func (c *Client) Forward(ctx context.Context, method, path string, body []byte) (*jsonhttp.Answer, error) {
+	return c.http.Do(ctx, jsonhttp.Request{Method: method, Path: path, Content: body, Again: true})
 }
 
 // mostMoves bounds how often a client follows a session, for one call.

@@ -26,7 +26,7 @@ func (h *Handler) getCommands(s session.Handle, _ http.ResponseWriter, _ *http.R
 // output from there; else it comes at once.
 func (h *Handler) postCommand(s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
 	var req request
-	if err := jsonhttp.Decode(w, r, mostBody, &req); err != nil {
+	if err := jsonhttp.Decode(w, r, MostBody, &req); err != nil {
 		return nil, err
 	}
 	if _, _, err := offsets(r); err != nil {

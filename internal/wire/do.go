@@ -56,6 +56,7 @@ type doing struct {
 
 	end      chan came     // what came of it: from the stream, and from one beside it that has no output
 	accepted chan struct{} // closed when the other program has it
+	sent     bool          // it was asked for, and no answer came
 	fed      chan error    // what went wrong with stdin
 
 	at      [2]int64 // what is to come next of each stream
@@ -178,14 +179,20 @@ func (d *doing) follow(life, ctx context.Context) (command.Result, error) {
 			try = -1 // It goes on.
 		}
 	}
-	select {
-	case <-d.accepted:
-		if errors.Is(err, ErrGone) {
-			err = fmt.Errorf("%w: %w", err, ErrMayHaveRun)
-		}
-	default:
+	if d.begun() && isOneOf(err, ErrGone, ErrUnreachable) {
+		err = fmt.Errorf("%w: %w", err, ErrMayHaveRun)
 	}
 	return nothing, d.s.worded(life, "run in", err)
+}
+
+// begun reports whether the other program may have it.
+func (d *doing) begun() bool {
+	select {
+	case <-d.accepted:
+		return true
+	default:
+		return d.sent
+	}
 }
 
 // pause waits, and reports false if ctx ends before that.
@@ -233,6 +240,7 @@ func (d *doing) once(life context.Context, out, errs int64, each func(frame), as
 	}
 	resp, err := d.s.c.open(life, jsonhttp.Request{Method: method, Path: below(d.s.name) + "/commands" + path, Content: content, Again: true})
 	if err != nil {
+		d.sent = d.sent || len(ask) > 0 && jsonhttp.Sent(err)
 		return came{}, err
 	}
 	defer resp.Close()

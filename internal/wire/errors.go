@@ -75,6 +75,7 @@ var sentinels = []struct {
 	{"other_command", ErrOtherCommand, http.StatusConflict},
 	{"may_have_run", ErrMayHaveRun, http.StatusConflict},
 	{"id", command.ErrID, http.StatusBadRequest},
+	{"program_gone", ErrGone, http.StatusServiceUnavailable},
 	{"attached", ErrAttached, http.StatusConflict},
 	{"moved", ErrMoved, http.StatusConflict},
 	{"would_lose", ErrWouldLose, http.StatusConflict},

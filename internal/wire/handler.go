@@ -169,6 +169,9 @@ func refuse(w http.ResponseWriter, status int, why error) {
 	jsonhttp.Write(w, status, said)
 }
 
+// Answer writes a value, or an error, as a Handler does.
+func Answer(w http.ResponseWriter, value any, err error) { answer(w, value, err) }
+
 // answer writes a value, or an error, as JSON.
 func answer(w http.ResponseWriter, value any, err error) {
 	status := http.StatusOK

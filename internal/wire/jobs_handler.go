@@ -127,7 +127,7 @@ var ofJobs = map[string]func(asked) (any, error){
 	},
 	"POST /jobs/{id}/stop": func(a asked) (any, error) { return some(a.jobs.Stop(a.r.Context(), a.id)) },
 	"POST /jobs/{id}/write": func(a asked) (any, error) {
-		b, err := jsonhttp.Body(a.w, a.r, mostBody)
+		b, err := jsonhttp.Body(a.w, a.r, MostBody)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ var ofJobs = map[string]func(asked) (any, error){
 		return some(wrote{n}, err)
 	},
 	"POST /jobs/{id}/submit": func(a asked) (any, error) {
-		b, err := jsonhttp.Body(a.w, a.r, mostBody)
+		b, err := jsonhttp.Body(a.w, a.r, MostBody)
 		if err != nil {
 			return nil, err
 		}
@@ -226,7 +226,7 @@ func (h *Handler) moved(err error) error {
 
 func (h *Handler) postJob(s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
 	var spec jobs.Spec
-	if err := jsonhttp.Decode(w, r, mostBody, &spec); err != nil {
+	if err := jsonhttp.Decode(w, r, MostBody, &spec); err != nil {
 		return nil, err
 	}
 	return s.StartJob(r.Context(), spec)
@@ -248,7 +248,7 @@ func (h *Handler) postTerminal(s session.Handle, w http.ResponseWriter, r *http.
 		return nil, errNoTerminals
 	}
 	var spec terminal.Spec
-	if err := jsonhttp.Decode(w, r, mostBody, &spec); err != nil {
+	if err := jsonhttp.Decode(w, r, MostBody, &spec); err != nil {
 		return nil, err
 	}
 	t, err := has.StartTerminal(r.Context(), spec)

@@ -53,7 +53,7 @@ func (h *Handler) Pause(ctx context.Context, limit time.Duration) (resume func(m
 
 func (h *Handler) postUpgrade(s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
 	var in Upgrade
-	if err := jsonhttp.Decode(w, r, mostBody, &in); err != nil {
+	if err := jsonhttp.Decode(w, r, MostBody, &in); err != nil {
 		return nil, err
 	}
 	u, ok := s.(Upgrader)

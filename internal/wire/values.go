@@ -14,7 +14,7 @@ const Version = 1
 
 // Bounds of what is sent.
 const (
-	mostBody  = 8 << 20   // what comes with a request, a script with its environment for one
+	MostBody  = 8 << 20   // what comes with a request, a script with its environment for one
 	mostSmall = 64 << 10  // what comes with others
 	mostStdin = 256 << 10 // one piece of it
 	mostChunk = 64 << 10  // the bytes of one frame
