@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/shell"
 )
 
 // agentVar has the path of the socket of the SSH agent.
@@ -31,6 +32,9 @@ func CallerEnv(env []string) []string {
 	// JSON would make another value of it.
 	return slices.DeleteFunc(entries, func(entry string) bool { return !utf8.ValidString(entry) })
 }
+
+// CallerEnv is what this program brings to a session.
+func (r *Registry) CallerEnv() []string { return CallerEnv(shell.DefaultEnv()) }
 
 // agent is the link, by the name of a session, to the socket of the last caller's SSH agent: what runs
 // on in the session has the link in its environment, and reaches the agent that is there now.

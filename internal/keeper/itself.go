@@ -38,15 +38,17 @@ func Itself(dir string) *exec.Cmd {
 	return cmd
 }
 
+// Module is the path of limpet's module.
+const Module = "github.com/limpet-sh/limpet"
+
 // Version is that of limpet in this program.
 func Version() string {
-	const module = "github.com/limpet-sh/limpet"
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "(devel)"
 	}
 	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path == module && m.Version != "" {
+		if m.Path == Module && m.Version != "" {
 			return m.Version
 		}
 	}

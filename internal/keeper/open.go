@@ -43,7 +43,8 @@ type Kept struct {
 	Was  *End // how the one of that name before it has ended, if that is not long ago
 
 	client   *wire.Client
-	registry *Registry
+	place    Place
+	registry *Registry              // of this machine; nil if the place is another
 	at       atomic.Pointer[string] // the ID of the keeper that it leads to
 }
 
@@ -58,7 +59,7 @@ func (k *Kept) Fork(ctx context.Context, name string) (session.Handle, error) {
 	if _, err := k.Session.Fork(ctx, name); err != nil { // What it returns goes to the wrong process.
 		return nil, err
 	}
-	fork, err := k.registry.Session(ctx, name, nil)
+	fork, err := k.place.Session(ctx, name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +239,7 @@ func (r *Registry) existing(name string, list []entry) (*Kept, error) {
 
 // kept is a client of a keeper.
 func (r *Registry) kept(record Record) *Kept {
-	k := &Kept{Record: record, registry: r}
+	k := &Kept{Record: record, place: r, registry: r}
 	k.at.Store(&record.ID)
 	k.client = wire.NewClient(k.dial)
 	k.client.Follow = k.follow
@@ -258,7 +259,7 @@ func (k *Kept) follow(ctx context.Context) bool {
 		return false
 	}
 	for _, e := range list {
-		if e.err != nil || e.other || !e.alive || e.record.session() != k.Record.session() {
+		if e.err != nil || e.other || !e.alive || e.record.SessionID() != k.Record.SessionID() {
 			continue
 		}
 		if e.record.ID != *k.at.Load() {
@@ -373,6 +374,13 @@ func (r *Registry) Close(ctx context.Context, k *Kept) error {
 		return &session.Error{Op: "close", Session: k.Record.Name, Err: err}
 	}
 	return nil
+}
+
+// Forget leaves nothing of a session that was closed, which else is remembered for who asks for its name.
+func (r *Registry) Forget(k *Kept) {
+	if dir := filepath.Join(r.dir, *k.at.Load()); !alive(dir) {
+		_ = os.RemoveAll(dir) // Best effort: sweep forgets it in a week.
+	}
 }
 
 // Kill ends the keeper of a name that does not answer, with all that runs in its session.

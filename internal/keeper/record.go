@@ -29,6 +29,9 @@ const (
 	journalFile = "journal"
 )
 
+// placeFile is beside the keepers' directories, and names the place: see Registry.Place.
+const placeFile = "place"
+
 // byName is beside the keepers' directories, and has for each name the jobs and the terminals of its sessions: jobs
 // may outlive a keeper that is killed, and the next of its name has them.
 const byName = "of"
@@ -68,8 +71,8 @@ type Record struct {
 	Session string `json:"session,omitempty"`
 }
 
-// session is the same for all keepers that a session has had.
-func (r Record) session() string { return cmp.Or(r.Session, r.ID) }
+// SessionID is the same for all keepers that a session has had.
+func (r Record) SessionID() string { return cmp.Or(r.Session, r.ID) }
 
 // Spec says how a session is made. The zero value is fine.
 type Spec struct {

@@ -62,6 +62,31 @@ func Open(dir string) (*Registry, error) {
 // Dir is where the keepers of this boot have their directories.
 func (r *Registry) Dir() string { return r.dir }
 
+// Place makes the directory, and returns what names it, which is drawn at random once: another place of the same path, as in
+// a container that was made anew, has another name.
+func (r *Registry) Place() (string, error) {
+	if err := r.make(); err != nil {
+		return "", err
+	}
+	path := filepath.Join(r.dir, placeFile)
+	const most = 100
+	for {
+		b, err := statedir.Read(path, most)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return strings.TrimSpace(string(b)), err
+		}
+		fresh := path + "-" + newID()
+		if err := statedir.Write(fresh, []byte(newID()+"\n")); err != nil {
+			return "", err
+		}
+		err = os.Link(fresh, path) // The first one counts.
+		_ = os.Remove(fresh)       // It has another name, or is not wanted.
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+	}
+}
+
 // StateDir is where the jobs and the terminals of the sessions of a name are, in the directories "jobs" and
 // "terminals", as far as there were any: also those of a session that has ended, for as long as that is remembered.
 func (r *Registry) StateDir(name string) string { return filepath.Join(r.dir, byName, name) }

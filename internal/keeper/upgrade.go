@@ -268,7 +268,7 @@ func (k *keeper) startNext(ctx context.Context, to wire.Upgrade, spec Spec, clai
 		return cmd
 	}}
 	record, err := r.startAs(Record{
-		ID: to.ID, Name: k.record.Name, Created: k.record.Created, Spec: spec, From: k.record.ID, Session: k.record.session(),
+		ID: to.ID, Name: k.record.Name, Created: k.record.Created, Spec: spec, From: k.record.ID, Session: k.record.SessionID(),
 	}, claimed, []string{k.dir}) // No command runs, so that its journal says all.
 	if err != nil {
 		return nil, err

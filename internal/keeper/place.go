@@ -1,0 +1,49 @@
+package keeper
+
+import (
+	"context"
+
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
+	"github.com/limpet-sh/limpet/internal/wire"
+)
+
+// Place is where sessions are kept: the [Registry] of a directory of this machine, or that of another one.
+type Place interface {
+	// Session returns the session of that name, and makes it if there is none, or if spec is nil, fails.
+	Session(ctx context.Context, name string, spec *Spec) (*Kept, error)
+
+	// List returns the sessions, the oldest first, and, if all are asked for, those that have ended and are remembered.
+	List(ctx context.Context, all bool) ([]Listed, error)
+
+	// Close ends a session, and waits until its keeper is gone. Kill ends one whose keeper does not answer.
+	Close(ctx context.Context, k *Kept) error
+	Kill(ctx context.Context, name string) error
+
+	// CallerEnv is what a caller brings to a session of there, for command.Request.UpdateEnv.
+	CallerEnv() []string
+}
+
+var _ Place = (*Registry)(nil)
+
+// Opened is what is known of a session when it was opened.
+type Opened struct {
+	Record Record `json:"record"`
+	Made   bool   `json:"made,omitempty"`
+	Was    *End   `json:"was,omitempty"`
+}
+
+// Elsewhere returns a session of another place, whose keeper a client reaches. Disconnect disconnects the client.
+func Elsewhere(place Place, client *wire.Client, o Opened) *Kept {
+	return &Kept{Session: client.Session(o.Record.Name), Record: o.Record, Made: o.Made, Was: o.Was, client: client, place: place}
+}
+
+// Opened is what is known of it since it was opened.
+func (k *Kept) Opened() Opened { return Opened{k.Record, k.Made, k.Was} }
+
+// Forward sends a request of another program on to the keeper: see [wire.Client.Forward].
+func (k *Kept) Forward(ctx context.Context, method, path string, body []byte) (*jsonhttp.Answer, error) {
+	return k.client.Forward(ctx, method, path, body)
+}
+
+// Follow leads to the keeper that has the session now, if that is another one, and reports whether there is one.
+func (k *Kept) Follow(ctx context.Context) bool { return k.follow(ctx) }
