@@ -1,0 +1,20 @@
+// Package connect is the far side of a connection to another machine: a program there that has its standard input and
+// output for a pipe, and passes requests on to the keepers of that machine.
+//
+//	GET  /v1/kept?all=1             a list of keeper.Listed
+//	PUT  /v1/kept/NAME              {"spec", "temporary"}: opens the session, which is made if there is a spec; Opened. One that
+//	                                is temporary, and was made, is ended by goodbye
+//	POST /v1/kept/NAME/close        {"session"}: ends the session of that name and ID, and waits until its keeper is gone
+//	POST /v1/kept/NAME/kill         ends a keeper that does not answer
+//	POST /v1/goodbye                ends the sessions that are temporary. Without it, as when the connection is lost, they stay
+//	                                for as long as others do that nobody uses
+//	POST /v1/sessions/NAME/follow   looks for another keeper of the session; {"found"}
+//	     /v1/sessions/NAME...       as package wire has it, by the keeper of the session
+//
+// A request below /v1/sessions/NAME says in the header Limpet-Session which session is meant: one that has got the name since
+// is another one, and the answer is the error that the program of the session is gone.
+//
+// Before all that the program prints a line, "limpet-ready NONCE HELLO", with the nonce that it was started with.
+//
+// Importing the package has a program that is executed under the name "limpet-connect" be such a program, and nothing else.
+package connect

@@ -1,0 +1,276 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/wire"
+	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+// HeadSession is the header that says which session is meant: its keeper.Record.SessionID.
+const HeadSession = "Limpet-Session"
+
+// mostSmall bounds the bodies of the requests that are answered here. A spec has paths and no environment.
+const mostSmall = 64 << 10
+
+// Open is the body of a request for a session.
+type Open struct {
+	Spec      *keeper.Spec `json:"spec,omitempty"`
+	Temporary bool         `json:"temporary,omitempty"`
+}
+
+// Close is that of a request for the end of one.
+type Close struct {
+	Session string `json:"session"`
+}
+
+// Found is the answer of follow.
+type Found struct {
+	Found bool `json:"found"`
+}
+
+// router answers requests, by the keepers of a registry. Its methods are safe for concurrent use. Close it.
+type router struct {
+	registry *keeper.Registry
+	mux      *http.ServeMux
+
+	mu        sync.Mutex
+	known     map[string]*keeper.Kept // by their session's ID
+	temporary map[string]*keeper.Kept // of them, those that goodbye ends
+}
+
+func newRouter(registry *keeper.Registry) *router {
+	rt := &router{registry: registry, mux: http.NewServeMux(), known: make(map[string]*keeper.Kept), temporary: make(map[string]*keeper.Kept)}
+	for pattern, do := range map[string]func(r *http.Request, body []byte) (any, error){
+		"GET /v1/kept":                    rt.list,
+		"PUT /v1/kept/{name}":             rt.open,
+		"POST /v1/kept/{name}/close":      rt.end,
+		"POST /v1/kept/{name}/kill":       rt.kill,
+		"POST /v1/goodbye":                rt.goodbye,
+		"POST /v1/sessions/{name}/follow": rt.follow,
+	} {
+		rt.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			body, err := jsonhttp.Body(w, r, mostSmall)
+			var value any
+			if err == nil {
+				value, err = do(r, body)
+			}
+			wire.Answer(w, value, err)
+		})
+	}
+	rt.mux.HandleFunc("/v1/sessions/{name}", rt.forward)
+	rt.mux.HandleFunc("/v1/sessions/{name}/{rest...}", rt.forward)
+	rt.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = jsonhttp.Body(w, r, wire.MostBody) // It must be read, whatever it is.
+		wire.Answer(w, nil, fmt.Errorf("there is no %s %s here; this is version %d of the protocol", r.Method, r.URL.Path, wire.Version))
+	})
+	return rt
+}
+
+func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) { rt.mux.ServeHTTP(w, r) }
+
+// close lets go of all sessions.
+func (rt *router) close() {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for _, k := range rt.known {
+		k.Disconnect()
+	}
+	clear(rt.known)
+}
+
+func (rt *router) list(r *http.Request, _ []byte) (any, error) {
+	all, _ := strconv.ParseBool(r.URL.Query().Get("all")) // False, if it is not given.
+	list, err := rt.registry.List(r.Context(), all)
+	if list == nil {
+		list = []keeper.Listed{} // Not null.
+	}
+	return list, err
+}
+
+func (rt *router) open(r *http.Request, body []byte) (any, error) {
+	var in Open
+	if err := jsonhttp.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	if in.Spec != nil {
+		in.Spec.Env = shell.DefaultEnv() // Nothing of the other machine's.
+		if home, err := os.UserHomeDir(); err == nil && in.Spec.Dir == "" {
+			in.Spec.Dir = home
+		}
+	}
+	k, err := rt.registry.Session(r.Context(), r.PathValue("name"), in.Spec)
+	if err != nil {
+		return nil, err
+	}
+	id := k.Record.SessionID()
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.known[id] != nil {
+		k.Disconnect()
+		return k.Opened(), nil
+	}
+	rt.known[id] = k
+	if in.Temporary && k.Made {
+		rt.temporary[id] = k
+	}
+	return k.Opened(), nil
+}
+
+// find returns the session that a request means.
+func (rt *router) find(ctx context.Context, name, id string) (*keeper.Kept, error) {
+	rt.mu.Lock()
+	k := rt.known[id]
+	rt.mu.Unlock()
+	if k != nil && k.Name() == name {
+		return k, nil
+	}
+	k, err := rt.registry.Session(ctx, name, nil)
+	if errors.Is(err, session.ErrNotFound) {
+		return nil, wire.ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if k.Record.SessionID() != id || rt.known[id] != nil {
+		k.Disconnect()
+		if k = rt.known[id]; k == nil || k.Name() != name {
+			return nil, wire.ErrGone // Another session has its name.
+		}
+		return k, nil
+	}
+	rt.known[id] = k
+	return k, nil
+}
+
+// forget lets go of a session that has ended.
+func (rt *router) forget(id string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if k := rt.known[id]; k != nil {
+		k.Disconnect()
+	}
+	delete(rt.known, id)
+	delete(rt.temporary, id)
+}
+
+// done is the answer that there is nothing to tell.
+var done = struct{}{}
+
+func (rt *router) end(r *http.Request, body []byte) (any, error) {
+	var in Close
+	if err := jsonhttp.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	k, err := rt.find(r.Context(), r.PathValue("name"), in.Session)
+	if errors.Is(err, wire.ErrGone) {
+		return done, nil // It has ended.
+	}
+	if err == nil {
+		err = rt.registry.Close(r.Context(), k)
+	}
+	if err == nil {
+		rt.forget(in.Session)
+	}
+	return done, err
+}
+
+func (rt *router) kill(r *http.Request, _ []byte) (any, error) {
+	return done, rt.registry.Kill(r.Context(), r.PathValue("name"))
+}
+
+func (rt *router) goodbye(r *http.Request, _ []byte) (any, error) {
+	rt.mu.Lock()
+	var ending []*keeper.Kept
+	for _, k := range rt.temporary {
+		ending = append(ending, k)
+	}
+	rt.mu.Unlock()
+	var failed error
+	for _, k := range ending {
+		err := rt.registry.Close(r.Context(), k)
+		if err == nil {
+			rt.forget(k.Record.SessionID())
+			rt.registry.Forget(k) // Nobody asks for its name.
+		}
+		failed = errors.Join(failed, err)
+	}
+	return done, failed
+}
+
+func (rt *router) follow(r *http.Request, _ []byte) (any, error) {
+	k, err := rt.find(r.Context(), r.PathValue("name"), r.Header.Get(HeadSession))
+	return Found{err == nil && k.Follow(r.Context())}, nil
+}
+
+// forward passes a request on to the keeper of its session, and the answer back as it comes.
+func (rt *router) forward(w http.ResponseWriter, r *http.Request) {
+	body, err := jsonhttp.Body(w, r, wire.MostBody) // First: see pipe.Serve.
+	var k *keeper.Kept
+	if err == nil {
+		k, err = rt.find(r.Context(), r.PathValue("name"), r.Header.Get(HeadSession))
+	}
+	var answer *jsonhttp.Answer
+	if err == nil {
+		path := strings.TrimPrefix(r.URL.EscapedPath(), "/v1")
+		if r.URL.RawQuery != "" {
+			path += "?" + r.URL.RawQuery
+		}
+		answer, err = k.Forward(r.Context(), r.Method, path, body)
+	}
+	if jsonhttp.Sent(err) {
+		panic(http.ErrAbortHandler) // The client sees that there is no answer.
+	}
+	if err != nil {
+		wire.Answer(w, nil, err)
+		return
+	}
+	defer answer.Close()
+	for name, values := range answer.Header {
+		if name == "Content-Type" || strings.HasPrefix(name, "Limpet-") {
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(answer.StatusCode)
+	if !pass(w, answer) {
+		panic(http.ErrAbortHandler) // The client sees that it is not the end, and asks again.
+	}
+}
+
+// pass passes an answer on as it comes, and reports whether it came to its end. It does not wait for more before it sends
+// what there is.
+func pass(w http.ResponseWriter, answer *jsonhttp.Answer) bool {
+	const piece = 64 << 10
+	control := http.NewResponseController(w)
+	if answer.ContentLength < 0 && control.Flush() != nil { // A stream: its header says that the command is there.
+		return false
+	}
+	b := make([]byte, piece)
+	for {
+		n, err := answer.Body.Read(b)
+		if n > 0 {
+			if _, err := w.Write(b[:n]); err != nil {
+				return false
+			}
+			if control.Flush() != nil {
+				return false
+			}
+		}
+		if err != nil {
+			return errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
+		}
+	}
+}

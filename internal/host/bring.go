@@ -1,0 +1,271 @@
+package host
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/limpet-sh/limpet/internal/connect"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/wire"
+)
+
+// Why no limpet can be had there, for errors.Is.
+var (
+	// ErrNoBash means that there is no bash, without which limpet can do nothing.
+	ErrNoBash = errors.New("there is no bash over there")
+
+	// ErrNoProgram means that this limpet is for other machines, and that there is none for that one.
+	ErrNoProgram = errors.New("there is no limpet for it here")
+
+	// ErrNoPlace means that there is no directory that a program can be brought to.
+	ErrNoPlace = errors.New("there is no directory to bring limpet to")
+
+	// ErrSpoiled means that a program did not arrive as it was sent.
+	ErrSpoiled = errors.New("limpet did not arrive as it was sent")
+)
+
+// program is an executable that can be brought to another machine: limpet, or another one that has package connect in it.
+type program struct {
+	path string
+	hash string
+	size int64
+}
+
+// The names that uname(1) has for systems and processors, as Go has them.
+var (
+	goos   = map[string]string{"Linux": "linux", "Darwin": "darwin"}
+	goarch = map[string]string{"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64", "armv7l": "arm", "armv6l": "arm", "i686": "386", "i386": "386", "riscv64": "riscv64", "ppc64le": "ppc64le", "s390x": "s390x"}
+)
+
+// systemOf returns the system and the processor, as Go has them, of what uname -sm says.
+func systemOf(uname string) (system, arch string) {
+	name, machine, _ := strings.Cut(uname, " ")
+	return goos[name], goarch[machine]
+}
+
+// itself is this program, which is hashed once.
+var itself = sync.OnceValues(func() (program, error) { return readProgram(proc.Self()) })
+
+// programHere is the program for a system as this one: that of a file, or, without one, itself.
+func programHere(executable string) (program, error) {
+	if executable == "" {
+		return itself()
+	}
+	return readProgram(executable)
+}
+
+// programFor returns the program for another system than this one, of what uname -sm says: a file limpet-OS-ARCH in a directory, or
+// beside this program.
+func programFor(uname, agents string) (program, error) {
+	system, arch := systemOf(uname)
+	if system == "" || arch == "" {
+		return program{}, fmt.Errorf("%w: it is %.100q", ErrNoProgram, uname)
+	}
+	other := fmt.Sprintf("limpet-%s-%s", system, arch)
+	var dirs []string
+	if agents != "" {
+		dirs = append(dirs, agents)
+	}
+	if self, err := os.Executable(); err == nil {
+		dirs = append(dirs, filepath.Dir(self))
+	}
+	for _, dir := range dirs {
+		p, err := readProgram(filepath.Join(dir, other))
+		if !errors.Is(err, os.ErrNotExist) {
+			return p, err
+		}
+	}
+	return program{}, fmt.Errorf("%w: there is no %s in %s", ErrNoProgram, other, strings.Join(dirs, " or "))
+}
+
+func readProgram(path string) (program, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return program{}, err
+	}
+	defer f.Close() // Read only.
+	sum := sha256.New()
+	size, err := io.Copy(sum, f)
+	if err != nil {
+		return program{}, err
+	}
+	return program{path, hex.EncodeToString(sum.Sum(nil)), size}, nil
+}
+
+// startBrought is the command line by which a program that was brought serves a connection.
+func (f *farShell) startBrought(file string) string {
+	return fmt.Sprintf("exec %s %s", quoted(file), f.mark)
+}
+
+// find returns a command line that serves a connection, by a limpet that is there, or was brought before; empty if there is
+// none. This one is the program that would be brought.
+func (f *farShell) find(a answer, this program) string {
+	for _, line := range a.all("limpet") {
+		fields := strings.SplitN(line, " ", 3)
+		if len(fields) != 3 {
+			continue // It did not say which versions it speaks.
+		}
+		oldest, err1 := strconv.Atoi(fields[0])
+		newest, err2 := strconv.Atoi(fields[1])
+		if err1 == nil && err2 == nil && oldest <= wire.Version && wire.Version <= newest {
+			return fmt.Sprintf("exec %s connect --stdio %s", quoted(fields[2]), f.mark)
+		}
+	}
+	if this.hash == "" {
+		return ""
+	}
+	var parts []string
+	for _, line := range a {
+		switch line[0] {
+		case "dir":
+			parts = nil
+		case "part":
+			parts = append(parts, line[1])
+		case "brought":
+			sum, file, _ := strings.Cut(line[1], " ")
+			if checkParts(parts, a.one("uid")) == nil && (sum == this.hash || sum == "") {
+				return f.startBrought(file)
+			}
+		}
+	}
+	return ""
+}
+
+// checkParts refuses a path of which somebody else may change a part. Each is as ls -ldn prints it. What is in a directory with the
+// sticky bit only its owner can change.
+func checkParts(parts []string, uid string) error {
+	if len(parts) == 0 {
+		return errors.New("nobody says who may change it")
+	}
+	for i, part := range parts {
+		fields := strings.Fields(part)
+		const most = 4
+		if len(fields) < most || len(fields[0]) < len("drwxrwxrwx") {
+			return fmt.Errorf("it makes no sense: %.100q", part)
+		}
+		mode, owner, path := fields[0], fields[2], fields[len(fields)-1]
+		if owner != uid && owner != "0" {
+			return fmt.Errorf("%s belongs to user %s", path, owner)
+		}
+		sticky := mode[9] == 't' || mode[9] == 'T'
+		if (mode[5] == 'w' || mode[8] == 'w') && (!sticky || i == 0) {
+			return fmt.Errorf("others can write to %s", path)
+		}
+	}
+	return nil
+}
+
+// bring brings a program, and returns the command line by which it serves a connection.
+func (f *farShell) bring(a answer, p program, progress func(sent, of int64)) (string, error) {
+	if !slices.Contains(a.all("tool"), "head") {
+		return "", fmt.Errorf("%w: there is no head(1)", ErrNoPlace)
+	}
+	var refused []string
+	for _, dir := range a.all("dir") {
+		real, why, err := f.place(dir, a.one("uid"), p.size)
+		switch {
+		case err != nil:
+			return "", err
+		case why == "":
+			return f.sendTo(real, a, p, progress)
+		}
+		refused = append(refused, dir+": "+why)
+	}
+	return "", fmt.Errorf("%w: %s", ErrNoPlace, strings.Join(refused, "; "))
+}
+
+// place makes sure that a program of a size can be brought to a directory, and executed there. It returns the real path, or why that
+// cannot be.
+func (f *farShell) place(dir, uid string, size int64) (real, why string, err error) {
+	a, err := f.call("limpet_place", map[string]string{"dir": dir}, nil)
+	if errors.Is(err, errFunction) {
+		return "", "it cannot be made", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if err := checkParts(a.all("part"), uid); err != nil {
+		return "", err.Error(), nil
+	}
+	const available, unit = 3, 1024 // df -Pk
+	if fields := strings.Fields(a.one("room")); len(fields) > available {
+		if room, err := strconv.ParseInt(fields[available], 10, 64); err == nil && room*unit < size+size/2 {
+			return "", fmt.Sprintf("it has room for %d MiB, and %d are needed", room*unit>>20, (size+size/2)>>20), nil
+		}
+	}
+	if len(a.all("executes")) == 0 {
+		return "", "no program can be executed there", nil
+	}
+	return a.one("real"), "", nil
+}
+
+// sendTo sends a program in pieces, of which each is awaited.
+func (f *farShell) sendTo(dir string, a answer, p program, progress func(sent, of int64)) (string, error) {
+	const size = 1 << 20
+	b, err := os.ReadFile(p.path)
+	if err != nil {
+		return "", err
+	}
+	packed := "no"
+	if slices.Contains(a.all("tool"), "gzip") {
+		var out bytes.Buffer
+		w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			return "", err
+		}
+		b, packed = out.Bytes(), "yes"
+	}
+	pieces := (len(b) + size - 1) / size
+	sent, all := int64(0), int64(len(b))
+	told, err := f.call("limpet_receive", map[string]string{
+		"dir": dir, "hash": p.hash, "packed": packed, "pieces": strconv.Itoa(pieces), "size": strconv.Itoa(size), "last": strconv.Itoa(len(b) - (pieces-1)*size),
+	}, func() error {
+		progress(sent, all)
+		piece := b[sent:min(sent+size, all)]
+		if len(piece) == 0 {
+			return io.ErrShortBuffer // It asks for more than there is.
+		}
+		sent += int64(len(piece))
+		return f.send(piece)
+	})
+	if err != nil {
+		return "", err
+	}
+	progress(sent, all)
+	part, file := told.one("part"), dir+"/"+p.hash+"/"+connect.Argv0
+	if !p.is(strings.Fields(told.one("sum"))) {
+		_, _ = f.call("limpet_drop", map[string]string{"part": part}, nil) // Best effort: connect removes it in a day.
+		return "", ErrSpoiled
+	}
+	if _, err := f.call("limpet_keep", map[string]string{"part": part, "file": file}, nil); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrSpoiled, err)
+	}
+	return f.startBrought(file), nil
+}
+
+// is reports whether a file is the program: by its SHA-256, if that is there, and its size.
+func (p program) is(sumAndSize []string) bool {
+	switch n := len(sumAndSize); {
+	case n == 2 && sumAndSize[0] != p.hash, n < 1, n > 2:
+		return false
+	default:
+		return sumAndSize[n-1] == strconv.FormatInt(p.size, 10)
+	}
+}

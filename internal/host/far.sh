@@ -1,0 +1,98 @@
+# shellcheck shell=sh disable=SC2154 # What a function needs is defined by who calls it.
+
+# What limpet has a machine do before there is a limpet, by whatever POSIX sh is there. The text is sent to its standard input, and
+# then the name of a function, with variables in front. Lines of an answer begin with $m.
+
+limpet_say() { printf '%s %s\n' "$m" "$*"; }
+
+# Says what is there. $hash is that of the program which would be brought.
+limpet_probe() {
+	PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}
+	export PATH
+	uid=$(id -u)
+	limpet_say system "$(uname -s) $(uname -m)"
+	limpet_say uid "$uid"
+	limpet_say bash "$(command -v bash)"
+	for tool in head gzip; do
+		if command -v "$tool" >/dev/null 2>&1; then limpet_say tool "$tool"; fi
+	done
+	limpet=$(command -v limpet)
+	if [ -n "$limpet" ]; then limpet_say limpet "$("$limpet" connect --protocol 2>/dev/null) $limpet"; fi
+
+	# The directories for programs that are brought: of the user, and then for temporary files.
+	dir=
+	case ${XDG_CACHE_HOME-} in
+	/*) dir=$XDG_CACHE_HOME/limpet/bin ;;
+	*) if [ -n "${HOME-}" ]; then dir=$HOME/.cache/limpet/bin; fi ;;
+	esac
+	for dir in "$dir" "/var/tmp/limpet-$uid/bin" "/tmp/limpet-$uid/bin" "/dev/shm/limpet-$uid/bin"; do
+		if [ -z "$dir" ]; then continue; fi
+		limpet_say dir "$dir"
+		file=$dir/$hash/limpet-connect
+		if [ ! -f "$file" ] || [ ! -x "$file" ]; then continue; fi
+		limpet_parts "$dir/$hash"
+		limpet_say part "$(ls -ldn "$file")"
+		limpet_say brought "$(limpet_sum "$file") $file"
+	done
+}
+
+# Says who may change which part of the path of a directory: of the real one, so that no link leads elsewhere.
+limpet_parts() {
+	part=$(cd "$1" && pwd -P) || return 1
+	while :; do
+		limpet_say part "$(ls -ldn "$part")"
+		if [ "$part" = / ]; then break; fi
+		part=${part%/*}
+		part=${part:-/}
+	done
+}
+
+# Prints the SHA-256 of a file; nothing where there is no program for that.
+limpet_sum() {
+	if command -v sha256sum >/dev/null 2>&1; then
+		sha256sum <"$1"
+	elif command -v shasum >/dev/null 2>&1; then
+		shasum -a 256 <"$1"
+	elif command -v openssl >/dev/null 2>&1; then
+		openssl dgst -sha256 <"$1"
+	fi | tr ' ' '\n' | grep -E '^[0-9a-f]{64}$'
+}
+
+# Makes $dir, for a program that is brought, and says who may change it, how much room there is, and whether programs can be
+# executed there.
+limpet_place() {
+	umask 077
+	mkdir -p "$dir" || return 1
+	limpet_say real "$(cd "$dir" && pwd -P)"
+	limpet_parts "$dir"
+	limpet_say room "$(df -Pk "$dir" | tail -n 1)"
+	try=$dir/try-$m
+	printf '#!/bin/sh\nexit 0\n' >"$try" && chmod 700 "$try"
+	if "$try"; then limpet_say executes; fi
+	rm -f "$try"
+}
+
+# Receives a program in $pieces of $size bytes, the last of $last, packed if $packed is yes, as $part in $dir. Each piece comes when it
+# was said that it may: some shells, and some heads, read ahead.
+limpet_receive() {
+	umask 077
+	part=$dir/part-$m # A pid is not enough: other machines may share the directory.
+	: >"$part" || return 1
+	i=0
+	while [ "$i" -lt "$pieces" ]; do
+		limpet_say ready "$i"
+		i=$((i + 1))
+		if [ "$i" -eq "$pieces" ]; then size=$last; fi
+		# All of it is taken, also where there is no room: the shell must not meet it.
+		head -c "$size" | { cat >>"$part" || cat >/dev/null; }
+	done
+	if [ "$packed" = yes ]; then gzip -dc <"$part" >"$part.out" && mv -f "$part.out" "$part"; fi
+	limpet_say sum "$(limpet_sum "$part") $(wc -c <"$part")"
+	limpet_say part "$part"
+}
+
+# Gives $part, which has arrived whole, its name, $file.
+limpet_keep() { mkdir -p "${file%/*}" && chmod 700 "$part" && mv -f "$part" "$file"; }
+
+# Removes $part, which has not.
+limpet_drop() { rm -f "$part" "$part.out"; }

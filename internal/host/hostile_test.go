@@ -1,0 +1,82 @@
+package host_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/host"
+	"github.com/limpet-sh/limpet/internal/pipe"
+	"github.com/limpet-sh/limpet/internal/testenv"
+)
+
+// liar is a sh that answers as it likes. It has the mark from what it is sent.
+func liar(t *testing.T, script string) string {
+	t.Helper()
+	file := filepath.Join(testenv.TempDir(t), "liar.sh")
+	const learn = `while read -r line; do
+	case $line in
+	m=*) m=$(eval "$line"; echo "$m") ;;
+	'limpet_probe <'*) break ;;
+	esac
+done
+`
+	require.NoError(t, os.WriteFile(file, []byte(learn+script), 0o600))
+	return "exec:bash " + file
+}
+
+// short are times in which a connection is given up soon.
+var short = pipe.Times{Ping: 100 * time.Millisecond, Silence: 2 * time.Second}
+
+// Whatever the other side says, a dial ends soon with an error.
+func TestAMachineThatLiesIsNotReached(t *testing.T) {
+	const (
+		isReady = `printf '%s bash /bin/bash\n%s system Linux x86_64\n%s uid 0\n%s limpet 1 1 /bin/true\n%s end 0\n' "$m" "$m" "$m" "$m" "$m"
+read -r line
+`
+		hello = `echo "limpet-ready $m {\"protocol\":[1,1],\"place\":\"x\"}"
+`
+	)
+	for name, script := range map[string]string{
+		"a flood without an end":     `exec yes`,
+		"a line without an end":      `exec yes ' ' | tr -d '\n'`,
+		"answers without an end":     `while :; do echo "$m part x"; done`,
+		"an end that makes no sense": `echo "$m end x"; exec sleep 1000`,
+		"ready when nobody asked":    `echo "$m ready 1"; echo "$m end 0"; exec sleep 1000`,
+		"no answer":                  `exec sleep 1000`,
+		"a hello without an end":     isReady + `printf 'limpet-ready %s ' "$m"; exec yes ' ' | tr -d '\n'`,
+		"a hello that is none":       isReady + `echo "limpet-ready $m {"; exec sleep 1000`,
+		"another version":            isReady + `echo "limpet-ready $m {\"protocol\":[7,9],\"version\":\"9\"}"; exec sleep 1000`,
+		"another's mark":             isReady + `echo "limpet-ready other {\"protocol\":[1,1]}"; exec sleep 1000`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := failing(t, liar(t, script), &host.Options{Patience: 2 * time.Second})
+			t.Log(err)
+			assert.Less(t, len(err.Error()), 4000)
+		})
+	}
+	for name, script := range map[string]string{
+		"no HTTP":                   `echo nonsense; exec sleep 1000`,
+		"a flood":                   `exec cat /dev/zero`,
+		"an answer of another kind": `printf 'HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\n'; exec yes`,
+		"nothing":                   `exec sleep 1000`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			to, err := host.ParseTarget(liar(t, isReady+hello+script))
+			require.NoError(t, err)
+			h, err := host.Dial(testenv.Context(t), to, &host.Options{Patience: 2 * time.Second, Times: short})
+			if err == nil {
+				_, err = h.List(testenv.Context(t), false)
+				assert.ErrorIs(t, err, host.ErrLost)
+				_ = h.Disconnect() // It is lost.
+			}
+			require.Error(t, err)
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/proc"
+)
+
+// process is the command that reaches a machine. End it.
+type process struct {
+	cmd    *exec.Cmd
+	in     *os.File // its standard input
+	out    *os.File // its standard output
+	stderr noise
+	drain  *os.File
+
+	over    chan struct{} // closed when it has ended
+	drained chan struct{} // closed when its standard error was read to the end
+	once    sync.Once
+}
+
+// start starts it, in a session of its own: the keys of a terminal are for limpet.
+func start(argv []string) (*process, error) {
+	p := &process{cmd: exec.Command(argv[0], argv[1:]...), over: make(chan struct{}), drained: make(chan struct{})}
+	var files []*os.File
+	defer func() { closeAll(files) }()
+	pair := func() (r, w *os.File, err error) {
+		if r, w, err = os.Pipe(); err == nil {
+			files = append(files, r, w)
+		}
+		return r, w, err
+	}
+	stdin, in, err1 := pair()
+	out, stdout, err2 := pair()
+	drain, stderr, err3 := pair()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	p.in, p.out, p.drain = in, out, drain
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := proc.Start(p.cmd); err != nil {
+		return nil, err
+	}
+	files = []*os.File{stdin, stdout, stderr} // They are the process's.
+	go func() {
+		defer close(p.drained)
+		_, _ = io.Copy(&p.stderr, drain) // It ends with the process, or by end.
+	}()
+	go func() {
+		defer close(p.over)
+		_ = p.cmd.Wait() // Its state says it.
+	}()
+	return p, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // They are pipes.
+	}
+}
+
+// The times that the process has, to end when its input is closed, and when it is asked to.
+const (
+	leavePatience = 2 * time.Second
+	termPatience  = time.Second
+)
+
+// end closes the pipes, and waits for the end of the process, which is helped along if it does not come. It is safe to call
+// twice.
+func (p *process) end() {
+	p.once.Do(func() {
+		_ = p.in.Close()  // It may be closed.
+		_ = p.out.Close() // As above.
+		p.await(leavePatience)
+		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+			if !p.await(0) {
+				_ = p.cmd.Process.Signal(sig) // It may have ended just now.
+				p.await(termPatience)
+			}
+		}
+		<-p.over
+		select { // Something that it has left may hold it.
+		case <-p.drained:
+		case <-time.After(termPatience):
+		}
+		_ = p.drain.Close() // Read only.
+		<-p.drained
+	})
+}
+
+// await waits for the end of the process, and reports whether it has come.
+func (p *process) await(patience time.Duration) bool {
+	select {
+	case <-p.over:
+		return true
+	case <-time.After(patience):
+	}
+	select { // Both may have come.
+	case <-p.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// ended says how the process has ended; nil if it has not.
+func (p *process) ended() error {
+	const soon = 100 * time.Millisecond // Its pipes are closed before.
+	if !p.await(soon) {
+		return nil
+	}
+	state := p.cmd.ProcessState
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return fmt.Errorf("%s was ended by signal %d (%v)", p.cmd.Args[0], int(ws.Signal()), ws.Signal())
+	}
+	return fmt.Errorf("%s ended with exit code %d", p.cmd.Args[0], state.ExitCode())
+}
+
+// isBroken reports whether the reader of a pipe is gone.
+func isBroken(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+}

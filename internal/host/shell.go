@@ -1,0 +1,202 @@
+package host
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	_ "embed" // far.sh
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:embed far.sh
+var functions string
+
+// farShell is a POSIX sh on another machine, with pipes. It reads scripts from its standard input, and may read ahead: so nothing is
+// sent that is not awaited. Each line of an answer begins with a mark, which is drawn at random; all else is noise, as what a login
+// prints.
+type farShell struct {
+	to       *os.File
+	out      *os.File
+	from     *bufio.Reader // of out
+	mark     string
+	patience time.Duration // without any sign of life
+	noise    noise
+	taught   bool // it has the functions of far.sh
+}
+
+// Bounds of what a shell may print.
+const (
+	mostLine   = 16 << 10
+	mostNoise  = 1 << 20 // before there is an answer
+	mostAnswer = 1000    // lines
+)
+
+// errFunction means that a function of far.sh has failed.
+var errFunction = errors.New("a step over there failed")
+
+var errFlood = errors.New("it printed too much that makes no sense: what is reached there is no POSIX sh, or it prints on its own")
+
+func newFarShell(to, out *os.File, patience time.Duration) *farShell {
+	return &farShell{to: to, out: out, from: bufio.NewReaderSize(out, mostLine), mark: "limpet-" + rand.Text(), patience: patience}
+}
+
+// call runs a function of far.sh with variables, and returns the lines of its answer. The function reads no standard input, unless
+// there is something to feed, which is called for each line that is "ready".
+func (f *farShell) call(function string, vars map[string]string, feed func() error) (answer, error) {
+	var b strings.Builder
+	if !f.taught {
+		f.taught = true
+		// The mark is not in the text as it is in an answer: a terminal that echoes it says nothing.
+		half := len(f.mark) / 2
+		fmt.Fprintf(&b, "%s\nm=%s''%s\n", functions, f.mark[:half], f.mark[half:])
+	}
+	for name, value := range vars {
+		fmt.Fprintf(&b, "%s=%s\n", name, quoted(value))
+	}
+	input := ""
+	if feed == nil {
+		input = " </dev/null"
+	}
+	fmt.Fprintf(&b, "%s%s; printf '%%s end %%s\\n' \"$m\" \"$?\"\n", function, input)
+	if err := f.send([]byte(b.String())); err != nil {
+		return nil, err
+	}
+	var a answer
+	for range mostAnswer {
+		word, rest, err := f.line()
+		switch {
+		case err != nil:
+			return a, err
+		case word == "end":
+			if rest != "0" {
+				return a, fmt.Errorf("%w with %.20s", errFunction, rest)
+			}
+			return a, nil
+		case word == "ready" && feed != nil:
+			if err := feed(); err != nil {
+				return a, err
+			}
+		default:
+			a = append(a, [2]string{word, rest})
+		}
+	}
+	return a, errFlood
+}
+
+// answer has the lines of one, as the first word and the rest.
+type answer [][2]string
+
+// all are the rests of the lines that begin with a word.
+func (a answer) all(word string) (rests []string) {
+	for _, line := range a {
+		if line[0] == word {
+			rests = append(rests, line[1])
+		}
+	}
+	return rests
+}
+
+// one is the last of them; empty if there is none.
+func (a answer) one(word string) string {
+	if all := a.all(word); len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return ""
+}
+
+// quoted is a text as a word for a POSIX sh.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// send writes. Each piece must get there in the time that the shell has for a sign of life.
+func (f *farShell) send(b []byte) error {
+	const piece = 32 << 10
+	for len(b) > 0 {
+		_ = f.to.SetWriteDeadline(time.Now().Add(f.patience)) // A pipe has deadlines.
+		n, err := f.to.Write(b[:min(piece, len(b))])
+		if err != nil {
+			return f.broken(err)
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// line reads the next line of an answer.
+func (f *farShell) line() (word, rest string, err error) {
+	for read := 0; read < mostNoise; {
+		line, err := f.raw()
+		if err != nil {
+			return "", "", err
+		}
+		read += len(line)
+		if text, ok := strings.CutPrefix(line, f.mark+" "); ok {
+			word, rest, _ = strings.Cut(text, " ")
+			return word, strings.TrimSpace(rest), nil
+		}
+		_, _ = f.noise.Write([]byte(line + "\n")) // It cannot fail.
+	}
+	return "", "", errFlood
+}
+
+// raw reads a line without its newline. A terminal puts a carriage return before that.
+func (f *farShell) raw() (string, error) {
+	_ = f.out.SetReadDeadline(time.Now().Add(f.patience)) // As above.
+	b, err := f.from.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = nil // It is noise, or a lie.
+	}
+	if err != nil {
+		_, _ = f.noise.Write(b) // It cannot fail.
+		return "", f.broken(err)
+	}
+	return strings.TrimRight(string(b), "\r\n"), nil
+}
+
+// rest reads what is left to read, when there is no answer any more.
+func (f *farShell) rest() {
+	_ = f.out.SetReadDeadline(time.Now().Add(time.Second))      // As above.
+	_, _ = io.Copy(&f.noise, io.LimitReader(f.from, mostNoise)) // It is for people.
+}
+
+// errEnded means that the other side has closed its output.
+var errEnded = errors.New("it ended")
+
+func (f *farShell) broken(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("nothing was heard from there for %v", f.patience)
+	case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed), isBroken(err):
+		return errEnded
+	}
+	return err
+}
+
+// noise keeps the end of what is printed. Its methods are safe for concurrent use. The zero value is empty.
+type noise struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (n *noise) Write(p []byte) (int, error) {
+	const most = 2000
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.b = append(n.b, p...)
+	if len(n.b) > 2*most {
+		n.b = bytes.Clone(n.b[len(n.b)-most:])
+	}
+	return len(p), nil
+}
+
+// String is that, for people.
+func (n *noise) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return plain(n.b)
+}
