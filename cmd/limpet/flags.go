@@ -94,6 +94,12 @@ func (f *shellFlags) checkPaths(cmd *cobra.Command) error {
 		if p.path == "" {
 			return emptyPath(cmd, p.flag)
 		}
+		if on := cmd.Flags().Lookup("on"); on != nil && on.Changed { // Only that machine can tell more.
+			if !path.IsAbs(p.path) {
+				return usagef(cmd, "--%s %q: with --on, wants an absolute path, of the other machine", p.flag, p.path)
+			}
+			continue
+		}
 		if err := usable(p.path, p.isDir, p.mode); err != nil {
 			return usagef(cmd, "--%s %q: %w", p.flag, p.path, err)
 		}

@@ -137,7 +137,7 @@ func (f *startFlags) print(job jobs.Job) error {
 
 // inSession starts the job in the kept session, and creates the session if it does not exist.
 func (f *startFlags) inSession(ctx context.Context, cmd *cobra.Command, spec jobs.Spec) error {
-	if err := refuseIn(cmd, "bash", "keep-env", "clean-env"); err != nil {
+	if err := refuseIn(cmd, "--session", "bash", "keep-env", "clean-env"); err != nil {
 		return err
 	}
 	kept, _, err := found(ctx, f.where.kept, f.where.session, f.where.console)

@@ -61,7 +61,7 @@ read nothing from it, nor from the terminal: they have no standard input.`,
 				return err
 			}
 			if named {
-				if err := refuseIn(cmd, "dir"); err != nil { // It would be that of each statement.
+				if err := refuseIn(cmd, "--session", "dir"); err != nil { // It would be that of each statement.
 					return err
 				}
 				return replKept(cmd, &kept, &flags)

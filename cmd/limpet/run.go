@@ -62,6 +62,13 @@ running, and that is made if there is none; see limpet help session. There limpe
 them, as ssh does, and a command that runs when limpet's terminal is closed runs on. With --id
 it can be asked for again, and is not run twice.
 
+With --on TARGET they run on another machine, in the session of --session there, or in one that ends with
+limpet. It is reached by a command that you have: exec:ARGV is one whose standard input and output reach a POSIX sh
+there, as exec:'limactl shell dev sh', in words as bash has them, without expansions. If there is no limpet there, this one is
+copied into the user's cache; nothing else of this machine goes over, not its environment, and paths are those of there.
+A connection that is lost leaves the session, and what runs in it, for 24 hours. A machine that is not reached is an
+error, and nothing runs here instead.
+
 With --json, each result is one line of JSON on stdout and there is no live
 output. Bytes that are not UTF-8 become U+FFFD there.`,
 		Example: `  limpet run 'cd /tmp' 'x=1' 'echo $x in $PWD'
@@ -71,7 +78,8 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
   limpet run --json 'seq 3 | grep 2' | jq .receipt.pipeline
   limpet run --env GREETING=hello <script.sh
   sort names | limpet run 'uniq -c'
-  limpet run --session build 'cd src && make'`,
+  limpet run --session build 'cd src && make'
+  limpet run --on 'exec:limactl shell dev sh' --session build 'cd src && make'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kept, err := flags.kept.asked(cmd)
 			if err != nil {
@@ -90,6 +98,9 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 			}
 			if flags.kept.id != "" && len(run.scripts) != 1 {
 				return usagef(cmd, "--id names one script, and here are %d", len(run.scripts))
+			}
+			if flags.kept.isElsewhere() && flags.scripts.file != "" && flags.scripts.file != stdinArg {
+				return usagef(cmd, "--file with --on: the file is here, and not there; limpet run --on ... - <FILE runs its text")
 			}
 			if kept {
 				return runKept(cmd, flags, run)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/wire"
@@ -37,11 +38,13 @@ type keptFlags struct {
 	existing bool
 	noWait   bool
 	id       string
+	on       sessions.On
 }
 
 func (f *keptFlags) add(cmd *cobra.Command) {
 	f.addName(cmd)
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "with --session, fail if another command runs there, with exit code 75")
+	cmd.Flags().Var(&f.on, "on", "run on another machine, which is reached by `TARGET`: exec:ARGV, an argv that reaches a POSIX sh there")
 	cmd.Flags().StringVar(&f.id, "id", "", "with --session, run the one script once, however often it is asked for with this `ID`; see limpet help session")
 }
 
@@ -53,7 +56,16 @@ func (f *keptFlags) addName(cmd *cobra.Command) {
 
 // asked reports whether a session that is kept is to be used, with flags that go with it.
 func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
-	if !cmd.Flags().Changed("session") {
+	switch on := cmd.Flags().Lookup("on"); {
+	case cmd.Flags().Changed("session"):
+	case on != nil && on.Changed:
+		for _, name := range []string{"existing", "id"} {
+			if cmd.Flags().Changed(name) {
+				return false, usagef(cmd, "--%s means nothing without --session", name)
+			}
+		}
+		return true, refuseIn(cmd, "--on", ofOwnShell...)
+	default:
 		for _, name := range []string{"existing", "no-wait", "id"} {
 			if cmd.Flags().Changed(name) {
 				return false, usagef(cmd, "--%s means nothing without --session", name)
@@ -68,8 +80,11 @@ func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
 	if cmd.Flags().Changed("id") && !command.ValidID(f.id) {
 		return false, usagef(cmd, "--id %q: %w", f.id, command.ErrID)
 	}
-	return true, refuseIn(cmd, "runtime-dir", "start-timeout", "output-limit", "sandbox", "workspace", "run-as", "git", "ro", "rw", "allow", "keep-env", "clean-env")
+	return true, refuseIn(cmd, "--session", ofOwnShell...)
 }
+
+// ofOwnShell are the flags of a shell that ends with limpet.
+var ofOwnShell = []string{"runtime-dir", "start-timeout", "output-limit", "sandbox", "workspace", "run-as", "git", "ro", "rw", "allow", "keep-env", "clean-env"}
 
 // sessionNamed is the name that is meant by what --session says.
 func sessionNamed(cmd *cobra.Command, said string) (string, error) {
@@ -87,8 +102,8 @@ func sessionNamed(cmd *cobra.Command, said string) (string, error) {
 	return name, nil
 }
 
-// refuseIn refuses flags that cannot go with --session.
-func refuseIn(cmd *cobra.Command, names ...string) error {
+// refuseIn refuses flags that cannot go with another one.
+func refuseIn(cmd *cobra.Command, with string, names ...string) error {
 	var wrong []string
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {
@@ -96,7 +111,7 @@ func refuseIn(cmd *cobra.Command, names ...string) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return usagef(cmd, "%s cannot go with --session", strings.Join(wrong, ", "))
+		return usagef(cmd, "%s cannot go with %s", strings.Join(wrong, ", "), with)
 	}
 	return nil
 }
@@ -107,7 +122,10 @@ var born = []string{"bash", "login", "init"}
 // keptShell is a session that is kept, as a runner uses it.
 type keptShell struct {
 	*keeper.Kept
+	place   keeper.Place
+	host    *host.Host // that of another machine; else nil
 	flags   *shellFlags
+	enter   string // where scripts run; empty: where the session is
 	dir     string
 	noWait  bool
 	id      string   // of the next script, and of no other
@@ -119,9 +137,7 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	req.Timeout, req.IdleTimeout, req.Env = k.flags.timeout, k.flags.idleTimeout, k.flags.env
 	req.UpdateEnv = k.env
 	req.ID, k.id = k.id, ""
-	if k.flags.dir != "" {
-		req.Dir = absolute(k.flags.dir)
-	}
+	req.Dir = k.enter
 	if k.noWait {
 		req.TurnTimeout = atOnce
 	}
@@ -184,7 +200,7 @@ func found(ctx context.Context, r *keeper.Registry, name string, console *consol
 }
 
 // foundAs is found, but that the session is made as a Spec says; nil refuses to.
-func foundAs(ctx context.Context, r *keeper.Registry, name string, spec *keeper.Spec, console *console) (*keeper.Kept, session.Info, error) {
+func foundAs(ctx context.Context, r keeper.Place, name string, spec *keeper.Spec, console *console) (*keeper.Kept, session.Info, error) {
 	kept, err := r.Session(ctx, name, spec)
 	if err != nil {
 		return nil, session.Info{}, err
@@ -211,14 +227,16 @@ func noSession(err error, name string) error {
 	return err
 }
 
-// open returns the session, and tells what the user should know of it.
+// open returns the session, and tells what the user should know of it. Disconnect it.
 func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFlags, console *console) (*keptShell, error) {
+	if f.isElsewhere() {
+		return f.openElsewhere(ctx, cmd, flags, console)
+	}
 	r, err := program(console.notef).Registry()
 	if err != nil {
 		return nil, err
 	}
-	env := shell.DefaultEnv()
-	spec := &keeper.Spec{Bash: flags.bash, Login: flags.login, Env: env}
+	spec := &keeper.Spec{Bash: flags.bash, Login: flags.login, Env: shell.DefaultEnv()}
 	if strings.Contains(spec.Bash, "/") {
 		spec.Bash = absolute(spec.Bash)
 	}
@@ -228,25 +246,33 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 	if spec.Dir, err = os.Getwd(); err != nil {
 		spec.Dir = ""
 	}
+	sh := &keptShell{flags: flags, noWait: f.noWait, id: f.id, console: console, place: r}
+	if flags.dir != "" {
+		sh.enter = absolute(flags.dir)
+	}
+	return sh, f.find(ctx, cmd, sh, spec)
+}
+
+// find has a shell be that of the session.
+func (f *keptFlags) find(ctx context.Context, cmd *cobra.Command, sh *keptShell, spec *keeper.Spec) error {
 	if f.existing {
 		spec = nil
 	}
-	kept, info, err := foundAs(ctx, r, f.name, spec, console)
+	kept, info, err := foundAs(ctx, sh.place, f.name, spec, sh.console)
 	if err != nil {
 		if f.existing && errors.Is(err, session.ErrNotFound) {
 			err = fmt.Errorf("%w; leave --existing out to make it", err)
 		}
-		return nil, err
+		return err
 	}
 	if !kept.Made {
 		for _, name := range born {
 			if cmd.Flags().Changed(name) {
 				kept.Disconnect()
-				return nil, usagef(cmd, "--%s says how a session is made, and session %q is there; limpet session close %s ends it", name, f.name, f.name)
+				return usagef(cmd, "--%s says how a session is made, and session %q is there; limpet session close %s ends it", name, f.name, f.name)
 			}
 		}
 	}
-	return &keptShell{
-		Kept: kept, flags: flags, noWait: f.noWait, id: f.id, env: keeper.CallerEnv(env), console: console, dir: info.Dir,
-	}, nil
+	sh.Kept, sh.dir, sh.env = kept, info.Dir, sh.place.CallerEnv()
+	return nil
 }

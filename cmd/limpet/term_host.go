@@ -152,7 +152,7 @@ func termHostCommand() *cobra.Command {
 				return notForPeople(cmd)
 			}
 			_ = orders.Close() // Read only.
-			return host(o, reports)
+			return hostTerminal(o, reports)
 		},
 	}
 }
@@ -165,8 +165,8 @@ func notForPeople(cmd *cobra.Command) error {
 // program has ended.
 const hostFarewell = 5 * time.Second
 
-// host has a terminal from its start to its end.
-func host(o hostOrder, reports *os.File) error {
+// hostTerminal has a terminal from its start to its end.
+func hostTerminal(o hostOrder, reports *os.File) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT) // Also if they were ignored: nobody else can end it in good order.
 	report := func(info terminal.Info, err error) error {

@@ -116,7 +116,7 @@ func (f *termStartFlags) start(ctx context.Context, cmd *cobra.Command, o hostOr
 	if f.where.kept == nil {
 		return startHost(ctx, o)
 	}
-	if err := refuseIn(cmd, append([]string{"keep-env", "clean-env"}, sandboxNames...)...); err != nil {
+	if err := refuseIn(cmd, "--session", append([]string{"keep-env", "clean-env"}, sandboxNames...)...); err != nil {
 		return terminal.Info{}, err
 	}
 	kept, _, err := found(ctx, f.where.kept, f.where.session, f.where.console)

@@ -10,10 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/proc"
 )
@@ -26,18 +28,47 @@ type Program struct {
 	Keeper  keeper.Program                                  // what it is as a keeper, besides these
 }
 
+// Place is where sessions are: on this machine, or on that of a target, if on is not empty. Call leave.
+func (p Program) Place(ctx context.Context, on On) (place keeper.Place, leave func(), err error) {
+	if on.target != "" {
+		h, err := p.Dial(ctx, on.target)
+		if err != nil {
+			return nil, nil, err
+		}
+		return h, func() { _ = h.Disconnect() }, nil // Nothing temporary was made.
+	}
+	r, err := p.Registry()
+	return r, func() {}, err
+}
+
+// Dial reaches the machine of a target, and tells when limpet has to be brought there.
+func (p Program) Dial(ctx context.Context, on string) (*host.Host, error) {
+	t, err := host.ParseTarget(on)
+	if err != nil {
+		return nil, err
+	}
+	const pause = 5 * time.Second
+	var told time.Time
+	return host.Dial(ctx, t, &host.Options{Progress: func(sent, of int64) {
+		if now := time.Now(); now.Sub(told) >= pause {
+			told = now
+			p.Note("copies limpet there: %d of %d MiB", sent>>20, of>>20)
+		}
+	}})
+}
+
 // Registry is that of the user's sessions.
 func (p Program) Registry() (*keeper.Registry, error) {
 	r, err := keeper.Open("")
 	if err != nil {
 		return nil, err
 	}
-	r.Version, r.Execute = p.Version, p.execute
+	r.Version, r.Execute = p.Version, p.Execute
 	return r, nil
 }
 
-// execute has this program keep the session of a directory.
-func (p Program) execute(dir string) *exec.Cmd {
+// Execute has this program keep the session of a directory.
+func (p Program) Execute(dir string) *exec.Cmd {
 	cmd := exec.Command(proc.Self())
 	cmd.Args = []string{"limpet", "session", "keeper", dir}
 	return cmd
@@ -85,6 +116,24 @@ sandbox of limpet shows it.`,
 	return cmd
 }
 
+// On is the value of the flag --on: a target, or nothing. A text that is no target, as an empty one, is refused: it would mean this
+// machine.
+type On struct{ target string }
+
+func (o *On) String() string { return o.target }
+func (o *On) Type() string   { return "TARGET" }
+
+func (o *On) Set(text string) error {
+	_, err := host.ParseTarget(text)
+	o.target = text
+	return err
+}
+
+// addOn adds the flag that says where the sessions are.
+func addOn(cmd *cobra.Command, on *On) {
+	cmd.Flags().Var(on, "on", "those of another machine, which is reached by `TARGET`; see limpet help run")
+}
+
 // keeperCommand is what a keeper is executed as.
 func keeperCommand(p Program) *cobra.Command {
 	return &cobra.Command{
@@ -96,7 +145,7 @@ func keeperCommand(p Program) *cobra.Command {
 				return noun.Usagef(cmd, "%w", keeper.ErrNotForPeople)
 			}
 			kept := p.Keeper
-			kept.Version, kept.Execute = p.Version, p.execute
+			kept.Version, kept.Execute = p.Version, p.Execute
 			err := keeper.Serve(args[0], kept)
 			if errors.Is(err, keeper.ErrNotForPeople) {
 				return noun.Usagef(cmd, "%w", err)

@@ -13,13 +13,14 @@ import (
 )
 
 // with does something with the session that an argument names, wholly.
-func (p Program) with(cmd *cobra.Command, said string, do func(ctx context.Context, k *keeper.Kept) error) error {
+func (p Program) with(cmd *cobra.Command, on On, said string, do func(ctx context.Context, k *keeper.Kept) error) error {
 	ctx, stop := p.Until(cmd.Context())
 	defer stop()
-	r, err := p.Registry()
+	r, leave, err := p.Place(ctx, on)
 	if err != nil {
 		return err
 	}
+	defer leave()
 	one, err := find(ctx, cmd, r, said, true)
 	if err != nil {
 		return err
@@ -33,7 +34,8 @@ func (p Program) with(cmd *cobra.Command, said string, do func(ctx context.Conte
 }
 
 func interruptCommand(p Program) *cobra.Command {
-	return &cobra.Command{
+	var on On
+	cmd := &cobra.Command{
 		Use:   "interrupt name",
 		Short: "Stop what runs in a session",
 		Long: `Interrupt stops the command that runs in a session, as Ctrl-C does, and does not wait for its
@@ -41,7 +43,7 @@ end. The session, its jobs and its terminals stay.`,
 		Example: "  limpet session interrupt build",
 		Args:    noun.Wants(1, 1, "wants the name of a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.with(cmd, args[0], func(ctx context.Context, k *keeper.Kept) error {
+			return p.with(cmd, on, args[0], func(ctx context.Context, k *keeper.Kept) error {
 				ran, err := k.Interrupt(ctx)
 				if err == nil && !ran {
 					p.Note("no command runs in session %q", k.Name())
@@ -50,10 +52,13 @@ end. The session, its jobs and its terminals stay.`,
 			})
 		},
 	}
+	addOn(cmd, &on)
+	return cmd
 }
 
 func forkCommand(p Program) *cobra.Command {
-	return &cobra.Command{
+	var on On
+	cmd := &cobra.Command{
 		Use:   "fork name new",
 		Short: "Make a session that begins as another one is",
 		Long: `Fork makes a session of a new name, with the directory, variables, functions, aliases, options,
@@ -70,7 +75,7 @@ background processes and checkpoints are not forked. It waits for the command th
 			if !session.ValidName(name) {
 				return noun.Usagef(cmd, "%q: %w", name, session.ErrName)
 			}
-			return p.with(cmd, args[0], func(ctx context.Context, k *keeper.Kept) error {
+			return p.with(cmd, on, args[0], func(ctx context.Context, k *keeper.Kept) error {
 				fork, err := k.Fork(ctx, name)
 				if err != nil {
 					return err
@@ -86,10 +91,13 @@ background processes and checkpoints are not forked. It waits for the command th
 			})
 		},
 	}
+	addOn(cmd, &on)
+	return cmd
 }
 
 func checkpointCommand(p Program) *cobra.Command {
-	return &cobra.Command{
+	var on On
+	cmd := &cobra.Command{
 		Use:   "checkpoint name checkpoint",
 		Short: "Remember the state of a session's shell",
 		Long: `Checkpoint keeps the state that a session's shell has now under a name of its own, for
@@ -98,13 +106,16 @@ of it. It waits for the command that runs, and lasts as long as the session.`,
 		Example: "  limpet session checkpoint build clean",
 		Args:    noun.Wants(2, 2, "wants the name of a session, and one for the checkpoint"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.with(cmd, args[0], func(ctx context.Context, k *keeper.Kept) error { return k.Checkpoint(ctx, args[1]) })
+			return p.with(cmd, on, args[0], func(ctx context.Context, k *keeper.Kept) error { return k.Checkpoint(ctx, args[1]) })
 		},
 	}
+	addOn(cmd, &on)
+	return cmd
 }
 
 func rollbackCommand(p Program) *cobra.Command {
-	return &cobra.Command{
+	var on On
+	cmd := &cobra.Command{
 		Use:   "rollback name checkpoint",
 		Short: "Bring the shell of a session back to a checkpoint",
 		Long: `Rollback brings a session's shell back to the state that it had at a checkpoint, which
@@ -113,7 +124,7 @@ the command that runs.`,
 		Example: "  limpet session rollback build clean",
 		Args:    noun.Wants(2, 2, "wants the name of a session, and that of a checkpoint; limpet session info has those that there are"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.with(cmd, args[0], func(ctx context.Context, k *keeper.Kept) error {
+			return p.with(cmd, on, args[0], func(ctx context.Context, k *keeper.Kept) error {
 				restart, err := k.Rollback(ctx, args[1])
 				if err == nil && restart != nil && len(restart.Lost) > 0 {
 					p.Note("%s", fmt.Sprint(restart))
@@ -122,10 +133,13 @@ the command that runs.`,
 			})
 		},
 	}
+	addOn(cmd, &on)
+	return cmd
 }
 
 func resetCommand(p Program) *cobra.Command {
-	return &cobra.Command{
+	var on On
+	cmd := &cobra.Command{
 		Use:   "reset name",
 		Short: "Begin a session's shell anew",
 		Long: `Reset brings a session's shell back to the state after its start, and ends what runs in its
@@ -133,7 +147,9 @@ background. Jobs, terminals and checkpoints stay. It waits for the command that 
 		Example: "  limpet session reset build",
 		Args:    noun.Wants(1, 1, "wants the name of a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.with(cmd, args[0], func(ctx context.Context, k *keeper.Kept) error { return k.Reset(ctx) })
+			return p.with(cmd, on, args[0], func(ctx context.Context, k *keeper.Kept) error { return k.Reset(ctx) })
 		},
 	}
+	addOn(cmd, &on)
+	return cmd
 }

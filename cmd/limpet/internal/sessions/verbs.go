@@ -79,6 +79,7 @@ func ago(d time.Duration) string { return max(d, 0).Round(time.Second).String() 
 
 func listCommand(p Program) *cobra.Command {
 	var all, quiet, asJSON bool
+	var on On
 	cmd := &cobra.Command{
 		Use:        "list [flags]",
 		Aliases:    []string{"ls"},
@@ -97,10 +98,11 @@ With --json, each is one line of JSON on stdout.`,
 			}
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
-			r, err := p.Registry()
+			r, leave, err := p.Place(ctx, on)
 			if err != nil {
 				return err
 			}
+			defer leave()
 			list, err := r.List(ctx, all)
 			if err != nil {
 				return err
@@ -128,11 +130,12 @@ With --json, each is one line of JSON on stdout.`,
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "list those too that have ended, of the last days")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print the names alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each session as a line of JSON")
+	addOn(cmd, &on)
 	return cmd
 }
 
 // find returns the session that is meant; exactly if only the whole name will do.
-func find(ctx context.Context, cmd *cobra.Command, r *keeper.Registry, said string, exactly bool) (keeper.Listed, error) {
+func find(ctx context.Context, cmd *cobra.Command, r keeper.Place, said string, exactly bool) (keeper.Listed, error) {
 	if dir, err := os.Getwd(); err == nil {
 		said = NameOf(said, dir)
 	}
@@ -172,6 +175,7 @@ func find(ctx context.Context, cmd *cobra.Command, r *keeper.Registry, said stri
 
 func infoCommand(p Program) *cobra.Command {
 	var asJSON bool
+	var on On
 	cmd := &cobra.Command{
 		Use:     "info [flags] name",
 		Aliases: []string{"show"},
@@ -183,10 +187,11 @@ one session.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
-			r, err := p.Registry()
+			r, leave, err := p.Place(ctx, on)
 			if err != nil {
 				return err
 			}
+			defer leave()
 			one, err := find(ctx, cmd, r, args[0], false)
 			if err != nil {
 				return err
@@ -214,11 +219,13 @@ one session.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as a line of JSON")
+	addOn(cmd, &on)
 	return cmd
 }
 
 func closeCommand(p Program) *cobra.Command {
 	var force bool
+	var on On
 	cmd := &cobra.Command{
 		Use:        "close [flags] name...",
 		Aliases:    []string{"end"},
@@ -235,10 +242,11 @@ runs there is ended all the same.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
-			r, err := p.Registry()
+			r, leave, err := p.Place(ctx, on)
 			if err != nil {
 				return err
 			}
+			defer leave()
 			var failed error
 			for _, said := range args {
 				one, err := find(ctx, cmd, r, said, true)
@@ -251,10 +259,11 @@ runs there is ended all the same.`,
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "kill a keeper that does not answer")
+	addOn(cmd, &on)
 	return cmd
 }
 
-func end(ctx context.Context, r *keeper.Registry, one keeper.Listed, force bool) error {
+func end(ctx context.Context, r keeper.Place, one keeper.Listed, force bool) error {
 	name := one.Record.Name
 	if one.Info == nil && force {
 		return r.Kill(ctx, name)
