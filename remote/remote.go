@@ -1,6 +1,6 @@
 // Package remote is sessions on another machine, each a shell that outlives the connection:
 //
-//	h, err := remote.Dial(ctx, "exec:limactl shell dev sh")
+//	h, err := remote.Dial(ctx, "ssh://build-box")
 //	...
 //	defer h.Close()
 //	s, err := h.Open(ctx, "build", nil)
@@ -61,8 +61,11 @@ type Dialer struct {
 
 // Dial reaches a machine:
 //
-//	exec:ARGV    ARGV is a command whose standard input and output reach a POSIX sh there: exec:limactl shell dev sh. It is words as
-//	             in bash, quoted where that is needed, without expansions
+//	ssh://[USER@]HOST[:PORT]      ssh(1), with the user's configuration, agent and known hosts, which asks nobody
+//	docker://[USER@]CONTAINER     docker exec, in a container that runs
+//	podman://[USER@]CONTAINER     podman exec
+//	exec:ARGV                     a command whose standard input and output reach a POSIX sh there: exec:limactl shell dev sh. It is
+//	                              words as in bash, quoted where that is needed, without expansions
 //
 // ctx bounds that, and not the connection. It takes a few round trips, and some seconds more the first time, for the copy. Errors are
 // ErrTarget, and an [*Error] that is ErrUnreached, or the cause of ctx.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/jobs"
@@ -30,7 +31,8 @@ id will do where it means one job: its beginning, as in make of job-make-x3k9q2a
 or its end.
 
 With --session NAME they are those of a session that is kept (see limpet help session): a
-job starts in its directory, with its environment, and ends when the session is closed.
+job starts in its directory, with its environment, and ends when the session is closed. With --on
+TARGET the session is on another machine (see limpet help run).
 
 Else the jobs are in a directory, --state. One program at a time owns it, and while that
 is another one (a server that uses the library, say) jobs can be looked at, but not
@@ -48,6 +50,7 @@ See limpet help exit-codes for the exit codes.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	where.add(cmd)
+	cmd.PersistentFlags().Var(&where.on, "on", "with --session, the jobs of a session on another machine, which is reached by `TARGET`; see limpet help run")
 	cmd.AddCommand(
 		jobsStartCommand(&where), jobsListCommand(&where), jobsPollCommand(&where), jobsLogCommand(&where), jobsWaitCommand(&where),
 		jobsWriteCommand(&where), jobsSubmitCommand(&where), jobsCloseCommand(&where), jobsResizeCommand(&where),
@@ -60,7 +63,9 @@ See limpet help exit-codes for the exit codes.`,
 type registryFlags struct {
 	dir     string
 	session string
-	kept    *keeper.Registry // nil if they are in no session that is kept
+	on      sessions.On
+	kept    *keeper.Registry // of this machine; nil if they are in no session that is kept here
+	at      keeper.Place     // where the session is kept; nil if they are in none
 	console *console
 }
 
@@ -76,7 +81,7 @@ func (f *registryFlags) addFlags(cmd *cobra.Command, things string) {
 
 // label is the session whose jobs are wanted from a directory (--session with --state); empty means all of them.
 func (f *registryFlags) label() string {
-	if f.kept != nil {
+	if f.at != nil {
 		return ""
 	}
 	return f.session
@@ -86,6 +91,10 @@ func (f *registryFlags) label() string {
 func (f *registryFlags) where(cmd *cobra.Command) error {
 	state, named := cmd.Flags().Changed("state"), cmd.Flags().Changed("session")
 	switch {
+	case f.on.String() != "" && state:
+		return usagef(cmd, "--state cannot go with --on")
+	case f.on.String() != "" && !named:
+		return usagef(cmd, "--on wants a session: name it by --session")
 	case state && f.dir == "":
 		return emptyPath(cmd, "state")
 	case named && f.session == "":
@@ -100,10 +109,22 @@ func (f *registryFlags) where(cmd *cobra.Command) error {
 		if f.session, err = sessionNamed(cmd, f.session); err != nil {
 			return err
 		}
-		f.kept, err = program(f.console.notef).Registry()
-		return err
 	}
 	return nil
+}
+
+// open finds the place of the session, if there is one. Call leave.
+func (f *registryFlags) open(ctx context.Context, cmd *cobra.Command) (leave func(), err error) {
+	if f.session == "" || cmd.Flags().Changed("state") {
+		return func() {}, nil
+	}
+	place, leave, err := program(f.console.notef).Place(ctx, f.on)
+	if err != nil {
+		return nil, err
+	}
+	f.at = place
+	f.kept, _ = place.(*keeper.Registry) // Nil, as said.
+	return leave, nil
 }
 
 // run makes a RunE of a function that wants a context which ends with a signal.
@@ -115,6 +136,11 @@ func (f *registryFlags) run(do func(ctx context.Context, cmd *cobra.Command, arg
 		}
 		ctx, stop := untilSignal(cmd.Context())
 		defer stop()
+		leave, err := f.open(ctx, cmd)
+		if err != nil {
+			return errors.Join(gotSignal(ctx), err)
+		}
+		defer leave()
 		return do(ctx, cmd, args)
 	}
 }
@@ -122,11 +148,11 @@ func (f *registryFlags) run(do func(ctx context.Context, cmd *cobra.Command, arg
 // inSession calls do with the jobs of the kept session, and reports true. If the session's keeper is not running but has
 // left jobs behind, it sets dir to their directory, which no program owns then, and reports false.
 func (f *registryFlags) inSession(ctx context.Context, do func(jobs.Handle) error) (done bool, err error) {
-	if f.kept == nil {
+	if f.at == nil {
 		return false, nil
 	}
-	kept, err := f.kept.Session(ctx, f.session, nil)
-	if errors.Is(err, session.ErrNotFound) {
+	kept, err := f.at.Session(ctx, f.session, nil)
+	if errors.Is(err, session.ErrNotFound) && f.kept != nil {
 		f.dir = filepath.Join(f.kept.StateDir(f.session), "jobs")
 		if _, none := os.Stat(f.dir); none == nil {
 			return false, nil

@@ -109,7 +109,7 @@ func (f *startFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 		return err
 	}
 	spec.Command = script
-	if f.where.kept != nil {
+	if f.where.at != nil {
 		return f.inSession(ctx, cmd, spec)
 	}
 	return f.where.change(ctx, jobs.Options{Bash: f.shell.bash, Env: env, MaxFinished: jobs.DefaultMaxFinished}, func(r jobs.Handle) error {
@@ -140,7 +140,7 @@ func (f *startFlags) inSession(ctx context.Context, cmd *cobra.Command, spec job
 	if err := refuseIn(cmd, "--session", "bash", "keep-env", "clean-env"); err != nil {
 		return err
 	}
-	kept, _, err := found(ctx, f.where.kept, f.where.session, f.where.console)
+	kept, _, err := found(ctx, f.where.at, f.where.session, f.where.console)
 	if err != nil {
 		return errors.Join(gotSignal(ctx), err)
 	}

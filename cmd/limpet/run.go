@@ -63,11 +63,16 @@ them, as ssh does, and a command that runs when limpet's terminal is closed runs
 it can be asked for again, and is not run twice.
 
 With --on TARGET they run on another machine, in the session of --session there, or in one that ends with
-limpet. It is reached by a command that you have: exec:ARGV is one whose standard input and output reach a POSIX sh
-there, as exec:'limactl shell dev sh', in words as bash has them, without expansions. If there is no limpet there, this one is
-copied into the user's cache; nothing else of this machine goes over, not its environment, and paths are those of there.
-A connection that is lost leaves the session, and what runs in it, for 24 hours. A machine that is not reached is an
-error, and nothing runs here instead.
+limpet. TARGET is one of
+
+  ssh://[USER@]HOST[:PORT]    by ssh, with your configuration, agent and known hosts
+  docker://CONTAINER          by docker exec, in a container that runs; podman:// by podman
+  exec:ARGV                   by a command whose standard input and output reach a POSIX sh there, in words as bash
+                              has them, without expansions: exec:'limactl shell dev sh'
+
+If there is no limpet there, this one is copied into the user's cache; nothing else of this machine goes over, not its
+environment, and paths are those of there. A connection that is lost leaves the session, and what runs in it, for 24
+hours. A machine that is not reached is an error, and nothing runs here instead.
 
 With --json, each result is one line of JSON on stdout and there is no live
 output. Bytes that are not UTF-8 become U+FFFD there.`,
@@ -79,7 +84,7 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
   limpet run --env GREETING=hello <script.sh
   sort names | limpet run 'uniq -c'
   limpet run --session build 'cd src && make'
-  limpet run --on 'exec:limactl shell dev sh' --session build 'cd src && make'`,
+  limpet run --on ssh://build-box --session build 'cd src && make'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kept, err := flags.kept.asked(cmd)
 			if err != nil {

@@ -44,13 +44,13 @@ type keptFlags struct {
 func (f *keptFlags) add(cmd *cobra.Command) {
 	f.addName(cmd)
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "with --session, fail if another command runs there, with exit code 75")
-	cmd.Flags().Var(&f.on, "on", "run on another machine, which is reached by `TARGET`: exec:ARGV, an argv that reaches a POSIX sh there")
 	cmd.Flags().StringVar(&f.id, "id", "", "with --session, run the one script once, however often it is asked for with this `ID`; see limpet help session")
 }
 
 // addName adds those that say which session is meant.
 func (f *keptFlags) addName(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.name, "session", "s", "", "run in the session `NAME`, which stays when limpet ends, and is made if there is none; . is that of this project")
+	cmd.Flags().Var(&f.on, "on", "run on another machine, which is reached by `TARGET`: ssh://HOST, docker://CONTAINER, podman://CONTAINER, exec:ARGV")
 	cmd.Flags().BoolVar(&f.existing, "existing", false, "with --session, refuse to make one")
 }
 
@@ -191,7 +191,10 @@ func (k *keptShell) Dir() string { return k.dir }
 
 // found returns the session of a name, which is made if there is none, in this directory, and tells what the user
 // should know of it.
-func found(ctx context.Context, r *keeper.Registry, name string, console *console) (*keeper.Kept, session.Info, error) {
+func found(ctx context.Context, r keeper.Place, name string, console *console) (*keeper.Kept, session.Info, error) {
+	if _, here := r.(*keeper.Registry); !here {
+		return foundAs(ctx, r, name, &keeper.Spec{}, console)
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = ""

@@ -119,7 +119,7 @@ func (f *termStartFlags) start(ctx context.Context, cmd *cobra.Command, o hostOr
 	if err := refuseIn(cmd, "--session", append([]string{"keep-env", "clean-env"}, sandboxNames...)...); err != nil {
 		return terminal.Info{}, err
 	}
-	kept, _, err := found(ctx, f.where.kept, f.where.session, f.where.console)
+	kept, _, err := found(ctx, f.where.at, f.where.session, f.where.console)
 	if err != nil {
 		return terminal.Info{}, errors.Join(gotSignal(ctx), err)
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"unicode"
 
@@ -25,14 +26,14 @@ type Error struct {
 	Op     string // "reach", "bring limpet to"
 	Target string
 	Err    error
-	Said   string // the last of what was said on standard error, and before there was a limpet; for people
+	Said   string // the last of what was said on standard error, and before there was a limpet, in a line; for people
 	Remedy string
 }
 
 func (e *Error) Error() string {
 	err := e.Err
 	if e.Said != "" {
-		err = fmt.Errorf("%w; it said: %s", err, e.Said)
+		err = fmt.Errorf("%w; it said: %s", err, end(e.Said))
 	}
 	return errtext.Of("remote", e.Op, e.Target, err, e.Remedy)
 }
@@ -44,9 +45,45 @@ func (e *Error) Is(target error) bool {
 	return target == wire.ErrUnreachable && errors.Is(e.Err, ErrLost)
 }
 
-// plain is what another machine says, without what a terminal would obey, and no more than fits into a sentence.
+// remedyOf is what to do about an error, or about what a command said that has no other way to say what is wrong; empty if that is not
+// known.
+func remedyOf(err error, said string) string {
+	switch {
+	case errors.Is(err, ErrNoBash):
+		return "install bash there"
+	case errors.Is(err, ErrNoProgram):
+		return "install limpet there, or put one for that system beside this one"
+	case errors.Is(err, exec.ErrNotFound):
+		return "install it, or name its path by exec:"
+	}
+	for _, one := range remedies {
+		if strings.Contains(said, one.said) {
+			return one.remedy
+		}
+	}
+	return ""
+}
+
+// remedies are for what ssh(1), docker(1) and podman(1) say. The first counts.
+var remedies = []struct{ said, remedy string }{
+	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "if the machine was made anew, ssh-keygen -R HOST forgets its old key; if not, somebody may be in between"},
+	{"Host key verification failed", "its key is not known, and nobody is there to be asked: connect once by ssh HOST, and look at the key"},
+	{"Permission denied (", "ssh has no key that is accepted there without a question, and nobody is there to be asked: see ssh-add(1), and try ssh HOST true"},
+	{"Could not resolve hostname", "is the name right? ssh -G HOST says what ssh makes of it"},
+	{"Connection refused", "does sshd run there, on that port?"},
+	{"timed out", "is the machine on, and its network?"},
+	{"No route to host", "is the machine on, and its network?"},
+	{"Network is unreachable", "is there a network here?"},
+	{"o such container", "is the name right? docker ps --all has those that there are"},
+	{"no container with name or ID", "is the name right? podman ps --all has those that there are"},
+	{"is not running", "start it: docker start CONTAINER"},
+	{"container state improper", "start it: podman start CONTAINER"},
+	{"annot connect to the Docker daemon", "does the daemon run, and is DOCKER_HOST right?"},
+	{"executable file not found", "the container has no sh"},
+}
+
+// plain is what another machine says, without what a terminal would obey.
 func plain(b []byte) string {
-	const most = 500
 	text := strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
 			return r
@@ -59,10 +96,15 @@ func plain(b []byte) string {
 			lines = append(lines, line)
 		}
 	}
-	text = strings.Join(lines, "; ")
-	if len(text) > most {
-		end := text[len(text)-most:]
-		text = "..." + end[runes.BrokenStart([]byte(end)):]
+	return strings.Join(lines, "; ")
+}
+
+// end is no more of a text than fits into a sentence.
+func end(text string) string {
+	const most = 500
+	if len(text) <= most {
+		return text
 	}
-	return text
+	text = text[len(text)-most:]
+	return "..." + text[runes.BrokenStart([]byte(text)):]
 }

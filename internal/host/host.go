@@ -46,6 +46,9 @@ type Options struct {
 	// Progress, if not nil, is told how much of limpet has been sent, if it has to be brought.
 	Progress func(sent, of int64)
 
+	// Person says that somebody is at this program's terminal, whom ssh can ask for a password, or whether a machine is the right one.
+	Person bool
+
 	// Patience is how long the other side may say nothing before it is reached. 0 means 30 s.
 	Patience time.Duration
 
@@ -72,18 +75,37 @@ var _ keeper.Place = (*Host)(nil)
 // Dial reaches a machine. ctx bounds that, and not the connection. The error is an [*Error], and ErrUnreached unless ctx has
 // ended.
 func Dial(ctx context.Context, t Target, opts *Options) (*Host, error) {
+	o := opts.withDefaults()
+	h, err := dial(ctx, t, o)
+	if retry, ok := t.without(err); ok {
+		// The process that shares its connection does not answer, or it is that connection which is dead.
+		return dial(ctx, retry, o)
+	}
+	return h, err
+}
+
+func (opts *Options) withDefaults() Options {
 	var o Options
 	if opts != nil {
 		o = *opts
 	}
-	const patience = 30 * time.Second
+	patience := 30 * time.Second
+	if o.Person {
+		patience = 2 * time.Minute // To find a password.
+	}
 	o.Patience = cmp.Or(o.Patience, patience)
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
 	}
-	p, err := start(t.argv)
+	return o
+}
+
+// dial is Dial by one command.
+func dial(ctx context.Context, t Target, o Options) (*Host, error) {
+	argv, own := t.command(o.Person)
+	p, err := start(t.argv[0], argv, own)
 	if err != nil {
-		return nil, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err)}
+		return nil, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err), Remedy: remedyOf(err, "")}
 	}
 	stop := context.AfterFunc(ctx, p.end) // It ends what waits.
 	h := &Host{target: t, process: p}
@@ -130,17 +152,7 @@ func (h *Host) unreached(ctx context.Context, far *farShell, err error) error {
 	if other := far.noise.String(); other != "" {
 		said = strings.TrimPrefix(said+"; "+other, "; ")
 	}
-	return &Error{Op: "reach", Target: h.target.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err), Said: said, Remedy: remedyOf(err)}
-}
-
-func remedyOf(err error) string {
-	switch {
-	case errors.Is(err, ErrNoBash):
-		return "install bash there"
-	case errors.Is(err, ErrNoProgram):
-		return "install limpet there, or build one for it and name its directory by --agents"
-	}
-	return ""
+	return &Error{Op: "reach", Target: h.target.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err), Said: said, Remedy: remedyOf(err, said)}
 }
 
 // enter has a limpet run behind the pipes of a shell, which has said who it is.

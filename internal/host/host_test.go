@@ -58,8 +58,15 @@ func machineOf(t *testing.T, sh ...string) machine {
 	m := machine{home: testenv.TempDir(t)}
 	argv := append([]string{"env", "-i", "HOME=" + m.home, "XDG_CACHE_HOME=" + cache(), "GORACE=" + race}, sh...)
 	m.target = "exec:" + strings.Join(argv, " ")
+	endSessions(t, filepath.Join(m.home, ".local/state/limpet/keep"))
+	return m
+}
+
+// endSessions ends those of a directory with the test.
+func endSessions(t *testing.T, dir string) {
+	t.Helper()
 	t.Cleanup(func() {
-		r, err := keeper.Open(filepath.Join(m.home, ".local/state/limpet/keep"))
+		r, err := keeper.Open(dir)
 		require.NoError(t, err)
 		list, err := r.List(testenv.Context(t), false)
 		require.NoError(t, err)
@@ -69,7 +76,6 @@ func machineOf(t *testing.T, sh ...string) machine {
 			}
 		}
 	})
-	return m
 }
 
 func dial(t *testing.T, target string, opts *host.Options) *host.Host {

@@ -15,6 +15,7 @@ import (
 
 // process is the command that reaches a machine. End it.
 type process struct {
+	name   string // for people
 	cmd    *exec.Cmd
 	in     *os.File // its standard input
 	out    *os.File // its standard output
@@ -26,9 +27,10 @@ type process struct {
 	once    sync.Once
 }
 
-// start starts it, in a session of its own: the keys of a terminal are for limpet.
-func start(argv []string) (*process, error) {
-	p := &process{cmd: exec.Command(argv[0], argv[1:]...), over: make(chan struct{}), drained: make(chan struct{})}
+// start starts it, as one of the caller's terminal only if it is not own: then it is in a session of its own, as the keys of a terminal
+// are for limpet.
+func start(name string, argv []string, own bool) (*process, error) {
+	p := &process{name: name, cmd: exec.Command(argv[0], argv[1:]...), over: make(chan struct{}), drained: make(chan struct{})}
 	var files []*os.File
 	defer func() { closeAll(files) }()
 	pair := func() (r, w *os.File, err error) {
@@ -45,7 +47,7 @@ func start(argv []string) (*process, error) {
 	}
 	p.in, p.out, p.drain = in, out, drain
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, stderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: own}
 	if err := proc.Start(p.cmd); err != nil {
 		return nil, err
 	}
@@ -119,9 +121,9 @@ func (p *process) ended() error {
 	}
 	state := p.cmd.ProcessState
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return fmt.Errorf("%s was ended by signal %d (%v)", p.cmd.Args[0], int(ws.Signal()), ws.Signal())
+		return fmt.Errorf("%s was ended by signal %d (%v)", p.name, int(ws.Signal()), ws.Signal())
 	}
-	return fmt.Errorf("%s ended with exit code %d", p.cmd.Args[0], state.ExitCode())
+	return fmt.Errorf("%s ended with exit code %d", p.name, state.ExitCode())
 }
 
 // isBroken reports whether the reader of a pipe is gone.

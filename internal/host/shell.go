@@ -164,13 +164,16 @@ func (f *farShell) rest() {
 	_, _ = io.Copy(&f.noise, io.LimitReader(f.from, mostNoise)) // It is for people.
 }
 
+// errMute means that nothing comes from the other side.
+var errMute = errors.New("nothing was heard from there")
+
 // errEnded means that the other side has closed its output.
 var errEnded = errors.New("it ended")
 
 func (f *farShell) broken(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("nothing was heard from there for %v", f.patience)
+		return fmt.Errorf("%w for %v", errMute, f.patience)
 	case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed), isBroken(err):
 		return errEnded
 	}

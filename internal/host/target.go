@@ -3,6 +3,9 @@ package host
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -12,12 +15,15 @@ import (
 var ErrTarget = errors.New("is no target")
 
 // remedyOfTarget is what to do about that.
-const remedyOfTarget = "use exec:ARGV, where ARGV reaches a POSIX sh over there, as in \"exec:limactl shell dev sh\""
+const remedyOfTarget = "use ssh://[USER@]HOST[:PORT], docker://CONTAINER, podman://CONTAINER, or exec:ARGV, where ARGV reaches a POSIX sh over there"
 
 // Target says where a machine is, and how it is reached.
 type Target struct {
 	said string
 	argv []string
+
+	asks   []string // what is added to argv[0] when nobody is there to be asked
+	person bool     // the command may ask whoever is at the terminal
 }
 
 // String is what was said.
@@ -25,21 +31,106 @@ func (t Target) String() string { return t.said }
 
 // ParseTarget reads a target:
 //
-//	exec:ARGV    a command whose standard input and output reach a POSIX sh over there. It is words as bash has them, in
-//	             quotes where that is needed, without expansions
+//	ssh://[USER@]HOST[:PORT]      ssh(1), with the user's configuration, agent and known hosts. HOST may be a name of that configuration
+//	docker://[USER@]CONTAINER     docker exec, in a container that runs
+//	podman://[USER@]CONTAINER     podman exec
+//	exec:ARGV                     a command whose standard input and output reach a POSIX sh over there. It is words as bash has
+//	                              them, in quotes where that is needed, without expansions
 //
 // The error is ErrTarget.
 func ParseTarget(said string) (Target, error) {
 	t := Target{said: said}
-	scheme, rest, ok := strings.Cut(said, ":")
-	if !ok || scheme != "exec" {
-		return t, fmt.Errorf("%q %w; %s", said, ErrTarget, remedyOfTarget)
+	fail := func(why error) (Target, error) {
+		said := password.ReplaceAllString(said, "$1:xxxxx@")
+		if why == nil {
+			return t, fmt.Errorf("%q %w; %s", said, ErrTarget, remedyOfTarget)
+		}
+		return t, fmt.Errorf("%q %w: %w; %s", said, ErrTarget, why, remedyOfTarget)
 	}
-	var err error
-	if t.argv, err = words(rest); err != nil {
-		return t, fmt.Errorf("%q %w: %w; %s", said, ErrTarget, err, remedyOfTarget)
+	scheme, rest, ok := strings.Cut(said, ":")
+	if !ok {
+		return fail(nil)
+	}
+	if scheme == "exec" {
+		var err error
+		if t.argv, err = words(rest); err != nil {
+			return fail(err)
+		}
+		return t, nil
+	}
+	if !slices.Contains([]string{"ssh", "docker", "podman"}, scheme) {
+		return fail(nil)
+	}
+	u, err := url.Parse(said)
+	if err != nil {
+		return fail(errors.Unwrap(err)) // The outer one says the whole again.
+	}
+	_, secret := u.User.Password()
+	switch {
+	case u.Hostname() == "":
+		return fail(errors.New("it names no machine"))
+	case strings.HasPrefix(u.Hostname(), "-"), strings.HasPrefix(u.User.Username(), "-"):
+		return fail(errors.New("a name cannot begin with a dash"))
+	case secret:
+		return fail(errors.New("it can have no password"))
+	case u.Path != "" && u.Path != "/", u.RawQuery != "", u.Fragment != "", u.Opaque != "":
+		return fail(errors.New("it has more than a machine"))
+	case scheme != "ssh" && u.Port() != "":
+		return fail(errors.New("it can have no port"))
+	}
+	if scheme == "ssh" {
+		t.ssh(u)
+	} else {
+		t.argv = []string{scheme, "exec", "-i"}
+		if user := u.User.Username(); user != "" {
+			t.argv = append(t.argv, "-u", user)
+		}
+		t.argv = append(t.argv, u.Hostname(), "sh")
 	}
 	return t, nil
+}
+
+// password is that of a URL, which is in no error.
+var password = regexp.MustCompile(`^(\w+://[^/@:]*):[^/@]*@`)
+
+// ssh has the target be reached by ssh. What a configuration may have for people, and would spoil the pipe, is taken back. A connection
+// that is shared by ControlMaster is used, and none is made.
+func (t *Target) ssh(u *url.URL) {
+	t.argv = []string{"ssh", "-T"}
+	for _, option := range []string{
+		"IgnoreUnknown=SessionType,RemoteCommand", "ControlMaster=no", "ClearAllForwardings=yes", "RemoteCommand=none", "SessionType=default", "PermitLocalCommand=no",
+	} {
+		t.argv = append(t.argv, "-o", option)
+	}
+	t.person = true
+	t.asks = []string{"-o", "BatchMode=yes"}
+	if u.Port() != "" {
+		t.argv = append(t.argv, "-p", u.Port())
+	}
+	if user := u.User.Username(); user != "" {
+		t.argv = append(t.argv, "-l", user)
+	}
+	t.argv = append(t.argv, "--", u.Hostname(), "exec sh")
+}
+
+// command is the argv, for a caller with a person at a terminal or not. A person can be asked for a password, and the keys of the
+// terminal are for limpet alone all the same.
+func (t Target) command(person bool) (argv []string, own bool) {
+	switch {
+	case person && t.person:
+		return append([]string{"sh", "-c", `trap "" INT QUIT TSTP; exec "$@"`, "sh"}, t.argv...), false
+	default:
+		return slices.Insert(slices.Clone(t.argv), 1, t.asks...), true
+	}
+}
+
+// without is the target without a connection that another ssh shares, if that may be why it was not reached: nothing was heard.
+func (t Target) without(err error) (Target, bool) {
+	if t.argv[0] != "ssh" || !errors.Is(err, errMute) || slices.Contains(t.argv, "-S") {
+		return t, false
+	}
+	t.argv = slices.Insert(slices.Clone(t.argv), 1, "-S", "none")
+	return t, true
 }
 
 // words are those of a simple command, as bash would take them.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/internal/host"
@@ -49,7 +50,8 @@ func (p Program) Dial(ctx context.Context, on string) (*host.Host, error) {
 	}
 	const pause = 5 * time.Second
 	var told time.Time
-	return host.Dial(ctx, t, &host.Options{Progress: func(sent, of int64) {
+	person := term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
+	return host.Dial(ctx, t, &host.Options{Person: person, Progress: func(sent, of int64) {
 		if now := time.Now(); now.Sub(told) >= pause {
 			told = now
 			p.Note("copies limpet there: %d of %d MiB", sent>>20, of>>20)

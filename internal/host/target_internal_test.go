@@ -1,0 +1,59 @@
+package host
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTargets(t *testing.T) {
+	const options = "-o IgnoreUnknown=SessionType,RemoteCommand -o ControlMaster=no -o ClearAllForwardings=yes -o RemoteCommand=none -o SessionType=default -o PermitLocalCommand=no"
+	for said, want := range map[string]string{
+		"ssh://host":               "ssh -o BatchMode=yes -T " + options + " -- host|exec sh",
+		"ssh://me@host:2222/":      "ssh -o BatchMode=yes -T " + options + " -p 2222 -l me -- host|exec sh",
+		"ssh://[::1]:22":           "ssh -o BatchMode=yes -T " + options + " -p 22 -- ::1|exec sh",
+		"docker://web_1":           "docker exec -i web_1 sh",
+		"podman://u@box":           "podman exec -i -u u box sh",
+		`exec:a 'b c' "d\$ \e"\ f`: `a|b c|d$ \e f`,
+		"exec:sh -c 'echo $x; y'":  "sh -c|echo $x; y",
+	} {
+		target, err := ParseTarget(said)
+		require.NoError(t, err, said)
+		argv, own := target.command(false)
+		assert.True(t, own)
+		var words []string
+		for i, part := range strings.Split(want, "|") {
+			if i == 0 && !strings.HasPrefix(said, "exec:a") {
+				words = append(words, strings.Fields(part)...)
+			} else {
+				words = append(words, part)
+			}
+		}
+		assert.Equal(t, words, argv, said)
+	}
+	for _, said := range []string{
+		"", "here", "ssh:", "ssh:host", "ssh://", "ssh:///x", "ssh://-oProxyCommand=x", "ssh://-l@host", "ssh://u:secret@host", "ssh://host/dir", "ssh://host?x", "ssh://host:port", "docker://c:1", "docker://", "http://host",
+		"exec:", "exec:  ", "exec:a; b", "exec:a | b", "exec:a >f", "exec:x=1 a", "exec:a $b", "exec:a $(b)", "exec:a `b`", `exec:a "$b"`, "exec:a $'b'", "exec:a &", "exec:! a", "exec:a 'b", "exec:a b{1,2}c <(x)",
+	} {
+		_, err := ParseTarget(said)
+		assert.ErrorIs(t, err, ErrTarget, said)
+		assert.NotContains(t, err.Error(), "secret@", "what is shown")
+	}
+}
+
+// At a terminal ssh may ask, and its keys are not for ssh.
+func TestAPersonCanBeAsked(t *testing.T) {
+	target, err := ParseTarget("ssh://host")
+	require.NoError(t, err)
+	argv, own := target.command(true)
+	assert.False(t, own)
+	assert.Equal(t, []string{"sh", "-c", `trap "" INT QUIT TSTP; exec "$@"`, "sh", "ssh", "-T"}, argv[:6])
+	assert.NotContains(t, argv, "BatchMode=yes")
+	target, err = ParseTarget("exec:sh")
+	require.NoError(t, err)
+	argv, own = target.command(true)
+	assert.True(t, own)
+	assert.Equal(t, []string{"sh"}, argv)
+}
