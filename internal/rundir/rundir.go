@@ -112,13 +112,14 @@ func lockNew(parent, name string) (*Program, error) {
 		}
 		p.lock = flock.New(filepath.Join(p.Path, "lock"), flock.SetPermissions(0o600))
 		var ok bool
-		if ok, err = p.lock.TryLock(); ok {
+		ok, err = p.lock.TryLock()
+		if ok && exists(p.lock.Path()) { // Else it is that of a directory which was swept since it was opened.
 			return p, nil
 		}
-		_ = p.lock.Close()       // It was not locked.
+		_ = p.lock.Close()       // It was not locked, or nobody can find it.
 		_ = os.RemoveAll(p.Path) // Nothing is in it.
 		if err == nil {
-			err = fmt.Errorf("rundir: somebody else has locked %q", p.Path)
+			err = fmt.Errorf("rundir: somebody else has locked %q, or removed it", p.Path)
 		}
 	}
 	return nil, err
