@@ -43,6 +43,7 @@ var workloads = []workload{
 	{"termloud", "a terminal that prints much, and who watches it", (*bench).terminalLoud},
 	{"terminals", "many terminals at once", (*bench).manyTerminals},
 	{"kept", "a builtin in a session of another process, and many of those", (*bench).keptTrue},
+	{"remote", "a builtin on another machine, over ssh", (*bench).remoteTrue},
 	{"mcp", "a builtin, by the Model Context Protocol", (*bench).mcpTrue},
 	{"hour", "fifty commands of a programmer's hour", (*bench).hour},
 }

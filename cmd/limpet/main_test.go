@@ -58,7 +58,13 @@ func TestScript(t *testing.T) {
 			env.Defer(func() {                        // What a script that failed has left on terminals.
 				state := filepath.Join(env.WorkDir, "state", "limpet", "terminals")
 				_ = exec.Command("limpet", "term", "stop", "--all", "--state", state).Run() // Mostly there are none.
-				endKept(filepath.Join(env.WorkDir, "state", "limpet", "keep"))
+				keep := filepath.Join(env.WorkDir, "state", "limpet", "keep")
+				if _, err := os.Stat(filepath.Join(keep, "hosts")); err == nil {
+					end := exec.Command("limpet", "hosts", "close", "--all")
+					end.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(env.WorkDir, "state"))
+					_ = end.Run() // Mostly it was done.
+				}
+				endKept(keep)
 			})
 			return nil
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/hosts"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/host"
@@ -30,6 +31,10 @@ func program(note func(format string, args ...any)) sessions.Program {
 
 func sessionCommand() *cobra.Command {
 	return sessions.Command(program(newConsole().notef), helpCommand(), noCommand)
+}
+
+func hostsCommand() *cobra.Command {
+	return hosts.Command(program(newConsole().notef), helpCommand(), noCommand)
 }
 
 // keptFlags are those of limpet run for a session that is kept.

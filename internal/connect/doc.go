@@ -2,12 +2,9 @@
 // output for a pipe, and passes requests on to the keepers of that machine.
 //
 //	GET  /v1/kept?all=1             a list of keeper.Listed
-//	PUT  /v1/kept/NAME              {"spec", "temporary"}: opens the session, which is made if there is a spec; Opened. One that
-//	                                is temporary, and was made, is ended by goodbye
-//	POST /v1/kept/NAME/close        {"session"}: ends the session of that name and ID, and waits until its keeper is gone
+//	PUT  /v1/kept/NAME              {"spec"}: opens the session, which is made if there is a spec; keeper.Opened
+//	POST /v1/kept/NAME/close        {"session", "forget"}: ends the session of that name and ID, and waits until its keeper is gone
 //	POST /v1/kept/NAME/kill         ends a keeper that does not answer
-//	POST /v1/goodbye                ends the sessions that are temporary. Without it, as when the connection is lost, they stay
-//	                                for as long as others do that nobody uses
 //	POST /v1/sessions/NAME/follow   looks for another keeper of the session; {"found"}
 //	     /v1/sessions/NAME...       as package wire has it, by the keeper of the session
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -26,13 +25,13 @@ const mostSmall = 64 << 10
 
 // Open is the body of a request for a session.
 type Open struct {
-	Spec      *keeper.Spec `json:"spec,omitempty"`
-	Temporary bool         `json:"temporary,omitempty"`
+	Spec *keeper.Spec `json:"spec,omitempty"`
 }
 
 // Close is that of a request for the end of one.
 type Close struct {
 	Session string `json:"session"`
+	Forget  bool   `json:"forget,omitempty"` // nobody will ask for its name
 }
 
 // Found is the answer of follow.
@@ -45,19 +44,17 @@ type router struct {
 	registry *keeper.Registry
 	mux      *http.ServeMux
 
-	mu        sync.Mutex
-	known     map[string]*keeper.Kept // by their session's ID
-	temporary map[string]*keeper.Kept // of them, those that goodbye ends
+	mu    sync.Mutex
+	known map[string]*keeper.Kept // by their session's ID
 }
 
 func newRouter(registry *keeper.Registry) *router {
-	rt := &router{registry: registry, mux: http.NewServeMux(), known: make(map[string]*keeper.Kept), temporary: make(map[string]*keeper.Kept)}
+	rt := &router{registry: registry, mux: http.NewServeMux(), known: make(map[string]*keeper.Kept)}
 	for pattern, do := range map[string]func(r *http.Request, body []byte) (any, error){
 		"GET /v1/kept":                    rt.list,
 		"PUT /v1/kept/{name}":             rt.open,
 		"POST /v1/kept/{name}/close":      rt.end,
 		"POST /v1/kept/{name}/kill":       rt.kill,
-		"POST /v1/goodbye":                rt.goodbye,
 		"POST /v1/sessions/{name}/follow": rt.follow,
 	} {
 		rt.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -122,9 +119,6 @@ func (rt *router) open(r *http.Request, body []byte) (any, error) {
 		return k.Opened(), nil
 	}
 	rt.known[id] = k
-	if in.Temporary && k.Made {
-		rt.temporary[id] = k
-	}
 	return k.Opened(), nil
 }
 
@@ -164,7 +158,6 @@ func (rt *router) forget(id string) {
 		k.Disconnect()
 	}
 	delete(rt.known, id)
-	delete(rt.temporary, id)
 }
 
 // done is the answer that there is nothing to tell.
@@ -182,6 +175,9 @@ func (rt *router) end(r *http.Request, body []byte) (any, error) {
 	if err == nil {
 		err = rt.registry.Close(r.Context(), k)
 	}
+	if err == nil && in.Forget {
+		rt.registry.Forget(k)
+	}
 	if err == nil {
 		rt.forget(in.Session)
 	}
@@ -190,25 +186,6 @@ func (rt *router) end(r *http.Request, body []byte) (any, error) {
 
 func (rt *router) kill(r *http.Request, _ []byte) (any, error) {
 	return done, rt.registry.Kill(r.Context(), r.PathValue("name"))
-}
-
-func (rt *router) goodbye(r *http.Request, _ []byte) (any, error) {
-	rt.mu.Lock()
-	var ending []*keeper.Kept
-	for _, k := range rt.temporary {
-		ending = append(ending, k)
-	}
-	rt.mu.Unlock()
-	var failed error
-	for _, k := range ending {
-		err := rt.registry.Close(r.Context(), k)
-		if err == nil {
-			rt.forget(k.Record.SessionID())
-			rt.registry.Forget(k) // Nobody asks for its name.
-		}
-		failed = errors.Join(failed, err)
-	}
-	return done, failed
 }
 
 func (rt *router) follow(r *http.Request, _ []byte) (any, error) {
@@ -239,38 +216,7 @@ func (rt *router) forward(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer answer.Close()
-	for name, values := range answer.Header {
-		if name == "Content-Type" || strings.HasPrefix(name, "Limpet-") {
-			w.Header()[name] = values
-		}
-	}
-	w.WriteHeader(answer.StatusCode)
-	if !pass(w, answer) {
+	if !jsonhttp.Relay(w, answer.Response) {
 		panic(http.ErrAbortHandler) // The client sees that it is not the end, and asks again.
-	}
-}
-
-// pass passes an answer on as it comes, and reports whether it came to its end. It does not wait for more before it sends
-// what there is.
-func pass(w http.ResponseWriter, answer *jsonhttp.Answer) bool {
-	const piece = 64 << 10
-	control := http.NewResponseController(w)
-	if answer.ContentLength < 0 && control.Flush() != nil { // A stream: its header says that the command is there.
-		return false
-	}
-	b := make([]byte, piece)
-	for {
-		n, err := answer.Body.Read(b)
-		if n > 0 {
-			if _, err := w.Write(b[:n]); err != nil {
-				return false
-			}
-			if control.Flush() != nil {
-				return false
-			}
-		}
-		if err != nil {
-			return errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
-		}
 	}
 }

@@ -16,14 +16,11 @@ package host
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -46,6 +43,11 @@ type Options struct {
 	// Progress, if not nil, is told how much of limpet has been sent, if it has to be brought.
 	Progress func(sent, of int64)
 
+	// Share has the connection shared by all programs of the user that share it. It stays until nobody has used it for Idle; 0 means 10
+	// min. The Times are not those of a connection that is shared.
+	Share bool
+	Idle  time.Duration
+
 	// Person says that somebody is at this program's terminal, whom ssh can ask for a password, or whether a machine is the right one.
 	Person bool
 
@@ -58,16 +60,25 @@ type Options struct {
 
 // Host is a machine that is reached. Its methods are safe for concurrent use. Disconnect it.
 type Host struct {
-	target  Target
-	process *process
-	conn    *pipe.Conn
-	http    *http.ClientConn
-	asks    *jsonhttp.Client
-	hello   connect.Hello
+	target string
+	link   link
+	asks   *jsonhttp.Client
+	hello  connect.Hello
+	active int // requests of others, of a connection that was there when it was joined
 
 	closing   sync.Once
 	mu        sync.Mutex
-	temporary bool // a session was made that is to end with the connection
+	temporary []*keeper.Kept // the sessions that are to end with the connection
+}
+
+// link is a way to the limpet over there.
+type link interface {
+	http.RoundTripper
+
+	// lost is an error of a request, or, if it is one since the connection is lost, that.
+	lost(err error) error
+
+	close()
 }
 
 var _ keeper.Place = (*Host)(nil)
@@ -76,12 +87,24 @@ var _ keeper.Place = (*Host)(nil)
 // ended.
 func Dial(ctx context.Context, t Target, opts *Options) (*Host, error) {
 	o := opts.withDefaults()
-	h, err := dial(ctx, t, o)
-	if retry, ok := t.without(err); ok {
-		// The process that shares its connection does not answer, or it is that connection which is dead.
-		return dial(ctx, retry, o)
+	if o.Share {
+		return share(ctx, t, o)
 	}
-	return h, err
+	d, hello, err := reach(ctx, t, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.speak(ctx, o); err != nil {
+		d.process.end()
+		return nil, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err)}
+	}
+	return newHost(t.said, d, hello), nil
+}
+
+func newHost(target string, l link, hello connect.Hello) *Host {
+	h := &Host{target: target, link: l, hello: hello}
+	h.asks = asking(h)
+	return h
 }
 
 func (opts *Options) withDefaults() Options {
@@ -94,38 +117,11 @@ func (opts *Options) withDefaults() Options {
 		patience = 2 * time.Minute // To find a password.
 	}
 	o.Patience = cmp.Or(o.Patience, patience)
+	o.Idle = cmp.Or(o.Idle, DefaultIdle)
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
 	}
 	return o
-}
-
-// dial is Dial by one command.
-func dial(ctx context.Context, t Target, o Options) (*Host, error) {
-	argv, own := t.command(o.Person)
-	p, err := start(t.argv[0], argv, own)
-	if err != nil {
-		return nil, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err), Remedy: remedyOf(err, "")}
-	}
-	stop := context.AfterFunc(ctx, p.end) // It ends what waits.
-	h := &Host{target: t, process: p}
-	far := newFarShell(p.in, p.out, o.Patience)
-	err = h.enter(far, o)
-	if err == nil {
-		err = errors.Join(p.in.SetWriteDeadline(time.Time{}), p.out.SetReadDeadline(time.Time{}))
-	}
-	if err == nil {
-		h.conn = pipe.New(far.from, p.out, p.in, o.Times)
-		h.http, err = pipe.Client(ctx, h.conn)
-	}
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		return nil, h.unreached(ctx, far, err)
-	}
-	h.asks = asking(h)
-	return h, nil
 }
 
 // asking is a client for what the limpet over there answers itself.
@@ -135,120 +131,35 @@ func asking(by http.RoundTripper) *jsonhttp.Client {
 
 var errClosed = fmt.Errorf("the connection is %w", session.ErrClosed)
 
-// unreached says why a machine was not reached, and ends what was begun.
-func (h *Host) unreached(ctx context.Context, far *farShell, err error) error {
-	ended := h.process.ended()
-	if ended != nil {
-		far.rest()
-	}
-	h.process.end()
-	if ctx.Err() != nil {
-		return &Error{Op: "reach", Target: h.target.said, Err: context.Cause(ctx)}
-	}
-	if errors.Is(err, errEnded) && ended != nil {
-		err = ended
-	}
-	said := h.process.stderr.String()
-	if other := far.noise.String(); other != "" {
-		said = strings.TrimPrefix(said+"; "+other, "; ")
-	}
-	return &Error{Op: "reach", Target: h.target.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err), Said: said, Remedy: remedyOf(err, said)}
-}
-
-// enter has a limpet run behind the pipes of a shell, which has said who it is.
-func (h *Host) enter(far *farShell, o Options) error {
-	this, err := programHere(o.Executable)
-	if err != nil {
-		return err
-	}
-	a, err := far.call("limpet_probe", map[string]string{"hash": this.hash}, nil)
-	if err != nil {
-		return err
-	}
-	if a.one("bash") == "" {
-		return ErrNoBash
-	}
-	var none error // why there is no program for it
-	if system, arch := systemOf(a.one("system")); system != runtime.GOOS || arch != runtime.GOARCH {
-		if this, none = programFor(a.one("system"), o.Agents); none == nil {
-			if a, err = far.call("limpet_probe", map[string]string{"hash": this.hash}, nil); err != nil {
-				return err
-			}
-		}
-	}
-	command := far.find(a, this)
-	if command == "" && none == nil {
-		command, none = far.bring(a, this, o.Progress)
-	}
-	if none != nil {
-		return none
-	}
-	if err := far.send([]byte(command + "\n")); err != nil {
-		return err
-	}
-	for read := 0; read < mostNoise; {
-		line, err := far.raw()
-		if err != nil {
-			return err
-		}
-		read += len(line)
-		said, ok := strings.CutPrefix(line, connect.Ready+" "+far.mark+" ")
-		if !ok {
-			_, _ = far.noise.Write([]byte(line + "\n")) // It cannot fail.
-			continue
-		}
-		if err := json.Unmarshal([]byte(said), &h.hello); err != nil {
-			return fmt.Errorf("what limpet says of itself there makes no sense: %w", err)
-		}
-		if v := h.hello.Protocol; v[0] > wire.Version || v[1] < wire.Version {
-			return fmt.Errorf("limpet %s is there, which speaks versions %d to %d of the protocol, and this one speaks %d", plain([]byte(h.hello.Version)), v[0], v[1], wire.Version)
-		}
-		return nil
-	}
-	return errFlood
-}
-
 // RoundTrip sends a request over the connection.
 func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := h.http.RoundTrip(r)
+	resp, err := h.link.RoundTrip(r)
 	if err != nil {
-		return nil, h.lost(err)
+		return nil, h.link.lost(err)
 	}
-	resp.Body = &body{resp.Body, h}
+	resp.Body = &body{resp.Body, h.link}
 	return resp, nil
 }
 
 // body is that of an answer, which breaks off when the connection is lost.
 type body struct {
 	io.ReadCloser
-	h *Host
+	link link
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF { // Its own end counts.
-		err = b.h.lost(err)
+		err = b.link.lost(err)
 	}
 	return n, err
-}
-
-// lost is an error of a request, or, if the connection is lost, that.
-func (h *Host) lost(err error) error {
-	why := h.conn.Err()
-	if why == nil {
-		return err
-	}
-	if ended := h.process.ended(); ended != nil {
-		why = ended
-	}
-	return &Error{Op: "ask", Target: h.target.said, Err: fmt.Errorf("%w: %w", ErrLost, why), Said: h.process.stderr.String()}
 }
 
 // Hello is what the limpet over there said of itself.
 func (h *Host) Hello() connect.Hello { return h.hello }
 
 // Target is what was dialled.
-func (h *Host) Target() string { return h.target.said }
+func (h *Host) Target() string { return h.target }
 
 // CallerEnv implements [keeper.Place].
 func (h *Host) CallerEnv() []string { return h.hello.CallerEnv }
@@ -258,13 +169,16 @@ func (h *Host) Session(ctx context.Context, name string, spec *keeper.Spec) (*ke
 	return h.open(ctx, name, connect.Open{Spec: spec})
 }
 
-// Temporary makes a session that ends with Close. If the connection is lost before that, it stays for as long as others do that nobody
-// uses.
+// Temporary makes a session that ends with Disconnect. If this program, or the connection, ends before that, it stays for as long as
+// others do that nobody uses.
 func (h *Host) Temporary(ctx context.Context, name string, spec *keeper.Spec) (*keeper.Kept, error) {
-	h.mu.Lock()
-	h.temporary = true
-	h.mu.Unlock()
-	return h.open(ctx, name, connect.Open{Spec: spec, Temporary: true})
+	k, err := h.open(ctx, name, connect.Open{Spec: spec})
+	if err == nil && k.Made {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.temporary = append(h.temporary, k)
+	}
+	return k, err
 }
 
 func (h *Host) open(ctx context.Context, name string, in connect.Open) (*keeper.Kept, error) {
@@ -321,22 +235,21 @@ func (h *Host) Kill(ctx context.Context, name string) error {
 // goodbyePatience is for the sessions that end with the connection.
 const goodbyePatience = 15 * time.Second
 
-// Disconnect says goodbye, which ends the sessions that are temporary, and closes the connection. The error is that a session could
-// not be ended. It is safe to call twice.
+// Disconnect ends the sessions that are temporary, and lets go of the connection. The error is that a session could not be ended. It is
+// safe to call twice.
 func (h *Host) Disconnect() (err error) {
 	h.closing.Do(func() {
 		h.mu.Lock()
-		temporary := h.temporary
+		ending := h.temporary
 		h.mu.Unlock()
-		if temporary && h.conn.Err() == nil {
-			ctx, cancel := context.WithTimeout(context.Background(), goodbyePatience)
-			err = h.asks.Call(ctx, jsonhttp.Request{Method: http.MethodPost, Path: "/goodbye"}, &struct{}{})
-			cancel()
+		ctx, cancel := context.WithTimeout(context.Background(), goodbyePatience)
+		defer cancel()
+		for _, k := range ending {
+			how := connect.Close{Session: k.Record.SessionID(), Forget: true}
+			err = errors.Join(err, h.ask(ctx, http.MethodPost, k.Name(), "/close", how, &struct{}{}))
 		}
 		h.asks.Close()
-		_ = h.http.Close() // It has nothing to say.
-		_ = h.conn.Close() // As above.
-		h.process.end()
+		h.link.close()
 	})
 	return err
 }

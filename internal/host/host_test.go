@@ -194,3 +194,19 @@ func TestNothingOfThisEnvironmentGoesOver(t *testing.T) {
 	assert.NotContains(t, res.Stdout.String(), "SECRET_OF_HERE")
 	assert.Contains(t, res.Stdout.String(), "\n/there\n")
 }
+
+func TestManyCommandsInARow(t *testing.T) {
+	sharing(t)
+	m := machineOf(t, "sh")
+	for _, share := range []bool{false, true} {
+		h := dial(t, m.target, &host.Options{Share: share})
+		s, err := h.Session(testenv.Context(t), "s", &keeper.Spec{})
+		require.NoError(t, err)
+		for i := range testenv.Repeats(20, 50, 20000) {
+			res, err := s.Run(testenv.Context(t), "true")
+			require.NoError(t, err, "%d, shared: %v", i, share)
+			require.Zero(t, res.ExitCode)
+		}
+		require.NoError(t, h.Disconnect())
+	}
+}

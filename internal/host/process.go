@@ -98,6 +98,18 @@ func (p *process) end() {
 	})
 }
 
+// detach stops reading what the process says on its standard error: another program will. It must be done before that program is
+// started, as a pipe which is passed on is one whose reads block, and that nothing ends.
+func (p *process) detach() {
+	_ = p.drain.SetReadDeadline(time.Unix(1, 0)) // A pipe has deadlines.
+	<-p.drained
+}
+
+// release leaves the process to another program, which has its pipes.
+func (p *process) release() {
+	p.once.Do(func() { closeAll([]*os.File{p.in, p.out, p.drain}) })
+}
+
 // await waits for the end of the process, and reports whether it has come.
 func (p *process) await(patience time.Duration) bool {
 	select {

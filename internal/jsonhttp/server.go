@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -79,4 +80,35 @@ func Number(r *http.Request, name string, otherwise int64) (int64, error) {
 		return 0, fmt.Errorf("%s=%.40q: wants a number", name, text)
 	}
 	return n, nil
+}
+
+// Relay answers with the answer of another program, as it comes, and reports whether that came to its end. It does not wait for more
+// before it sends what there is. If it reports false the caller must abort the answer (http.ErrAbortHandler).
+func Relay(w http.ResponseWriter, answer *http.Response) (whole bool) {
+	for name, values := range answer.Header {
+		if name == "Content-Type" || strings.HasPrefix(name, "Limpet-") {
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(answer.StatusCode)
+	control := http.NewResponseController(w)
+	if answer.ContentLength < 0 && control.Flush() != nil { // A stream: its header says that something is there.
+		return false
+	}
+	const piece = 64 << 10
+	b := make([]byte, piece)
+	for {
+		n, err := answer.Body.Read(b)
+		if n > 0 {
+			if _, err := w.Write(b[:n]); err != nil {
+				return false
+			}
+			if control.Flush() != nil {
+				return false
+			}
+		}
+		if err != nil {
+			return errors.Is(err, io.EOF) // Not io.ErrUnexpectedEOF.
+		}
+	}
 }

@@ -23,13 +23,15 @@ import (
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 // pair returns both ends of a pair of pipes.
-func pair(t *testing.T, times pipe.Times) (near, far *pipe.Conn) {
+func pair(t *testing.T, times pipe.Times) (near, far *pipe.Conn) { return pairOf(t, times, times) }
+
+func pairOf(t *testing.T, ofNear, ofFar pipe.Times) (near, far *pipe.Conn) {
 	t.Helper()
 	r1, w1, err := os.Pipe()
 	require.NoError(t, err)
 	r2, w2, err := os.Pipe()
 	require.NoError(t, err)
-	near, far = pipe.New(nil, r2, w1, times), pipe.New(nil, r1, w2, times)
+	near, far = pipe.New(nil, r2, w1, ofNear), pipe.New(nil, r1, w2, ofFar)
 	t.Cleanup(func() {
 		require.NoError(t, near.Close())
 		require.NoError(t, far.Close())
@@ -144,7 +146,7 @@ func TestAPipeThatIsIdleStays(t *testing.T) {
 }
 
 func TestASilentSideIsGivenUp(t *testing.T) {
-	near, _ := pair(t, short)
+	near, _ := pairOf(t, short, pipe.Times{})
 	c, err := pipe.Client(testenv.Context(t), near)
 	require.NoError(t, err)
 	defer c.Close() // It is closed.

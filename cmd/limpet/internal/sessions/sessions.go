@@ -42,21 +42,29 @@ func (p Program) Place(ctx context.Context, on On) (place keeper.Place, leave fu
 	return r, func() {}, err
 }
 
-// Dial reaches the machine of a target, and tells when limpet has to be brought there.
+// Dial reaches the machine of a target, or of a name of one.
 func (p Program) Dial(ctx context.Context, on string) (*host.Host, error) {
-	t, err := host.ParseTarget(on)
+	t, err := host.Resolve(on)
 	if err != nil {
 		return nil, err
 	}
+	return host.Dial(ctx, t, p.HostOptions())
+}
+
+// HostOptions are those by which it reaches machines: the user is told when limpet has to be brought there, and can be asked at a
+// terminal.
+func (p Program) HostOptions() *host.Options {
 	const pause = 5 * time.Second
 	var told time.Time
-	person := term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
-	return host.Dial(ctx, t, &host.Options{Person: person, Progress: func(sent, of int64) {
-		if now := time.Now(); now.Sub(told) >= pause {
-			told = now
-			p.Note("copies limpet there: %d of %d MiB", sent>>20, of>>20)
-		}
-	}})
+	return &host.Options{
+		Share: true, Person: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
+		Progress: func(sent, of int64) {
+			if now := time.Now(); now.Sub(told) >= pause {
+				told = now
+				p.Note("copies limpet there: %d of %d MiB", sent>>20, of>>20)
+			}
+		},
+	}
 }
 
 // Registry is that of the user's sessions.
@@ -126,7 +134,7 @@ func (o *On) String() string { return o.target }
 func (o *On) Type() string   { return "TARGET" }
 
 func (o *On) Set(text string) error {
-	_, err := host.ParseTarget(text)
+	_, err := host.Resolve(text)
 	o.target = text
 	return err
 }

@@ -1,0 +1,265 @@
+// Package hosts is the noun hosts of limpet's command line: the machines that sessions can be on.
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
+	"github.com/limpet-sh/limpet/internal/host"
+)
+
+// Command is limpet hosts.
+func Command(p sessions.Program, help *cobra.Command, noCommand cobra.PositionalArgs) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "hosts",
+		Aliases: []string{"host"},
+		Short:   "Other machines that sessions can be on",
+		Long: `Hosts are other machines that sessions can be on: limpet run --on TARGET. Add gives a target a name, by
+which --on knows it.
+
+A connection is shared by all limpets of the user, and stays until nobody has used it for ten minutes: the next
+command need not wait for a new one. List shows those that there are, and close ends them. What is kept
+over there does not need them.`,
+		Example: `  limpet hosts add dev ssh://build-box
+  limpet run --on dev -s build 'make'
+  limpet hosts check dev
+  limpet hosts list`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(listCommand(p), addCommand(), removeCommand(), checkCommand(p), closeCommand(p), help)
+	return cmd
+}
+
+// row is a line of limpet hosts list --json. Its names are a promise: they only ever grow.
+type row struct {
+	Name      string     `json:"name,omitempty"`
+	Target    string     `json:"target"`
+	Connected *time.Time `json:"connected,omitempty"` // since when; null if there is no connection
+	Active    int        `json:"active"`              // requests that are under way
+}
+
+func listCommand(p sessions.Program) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list [flags]",
+		Aliases: []string{"ls"},
+		Short:   "List the machines that have names, and the connections",
+		Long: `List prints the machines that have names, and others to which there is a connection. It
+connects to none.
+
+With --json, each is one line of JSON on stdout.`,
+		Example: "  limpet hosts list",
+		Args:    noun.Wants(0, 0, "takes no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			rows, err := list(ctx)
+			if err != nil {
+				return err
+			}
+			table := [][]string{{"NAME", "TARGET", "CONNECTION"}}
+			for _, one := range rows {
+				if asJSON {
+					if err := noun.JSON(os.Stdout, one); err != nil {
+						return err
+					}
+					continue
+				}
+				table = append(table, []string{one.Name, one.Target, one.connection(time.Now())})
+			}
+			if asJSON || len(table) == 1 {
+				return nil
+			}
+			return noun.Table(os.Stdout, table...)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print each machine as a line of JSON")
+	return cmd
+}
+
+func (r row) connection(now time.Time) string {
+	switch {
+	case r.Connected == nil:
+		return ""
+	case r.Active > 0:
+		return fmt.Sprintf("for %v, %d requests", now.Sub(*r.Connected).Round(time.Second), r.Active)
+	}
+	return fmt.Sprintf("for %v, idle", now.Sub(*r.Connected).Round(time.Second))
+}
+
+func list(ctx context.Context) ([]row, error) {
+	names, err := host.ReadNames()
+	if err != nil {
+		return nil, err
+	}
+	shared, err := host.ListShared(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, name := range slices.Sorted(maps.Keys(names.Hosts)) {
+		rows = append(rows, row{Name: name, Target: names.Hosts[name].Target})
+	}
+	for _, one := range shared {
+		i := slices.IndexFunc(rows, func(r row) bool { return r.Target == one.Target })
+		if i < 0 {
+			i, rows = len(rows), append(rows, row{Target: one.Target})
+		}
+		rows[i].Connected, rows[i].Active = &one.Since, one.Active
+	}
+	return rows, nil
+}
+
+func addCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "add name target",
+		Short: "Give a machine a name",
+		Long: `Add gives a target a name, which --on knows then. It is written to limpet/hosts.json in XDG_CONFIG_HOME, or in
+~/.config, and replaces one of that name. See limpet help run for targets.`,
+		Example: `  limpet hosts add dev ssh://me@build-box:2222
+  limpet hosts add vm 'exec:limactl shell dev sh'`,
+		Args: noun.Wants(2, 2, "wants a name and a target"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, err := host.ReadNames()
+			if err != nil {
+				return err
+			}
+			if err := names.Add(args[0], args[1]); err != nil {
+				return noun.Usagef(cmd, "%w", err)
+			}
+			return names.Write()
+		},
+	}
+}
+
+func removeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:        "remove name...",
+		Aliases:    []string{"rm"},
+		SuggestFor: []string{"delete", "forget"},
+		Short:      "Take the names of machines away",
+		Long:       "Remove takes names out of hosts.json. Connections, and what is kept over there, stay.",
+		Example:    "  limpet hosts remove dev",
+		Args:       noun.Wants(1, 1000, "wants names"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, err := host.ReadNames()
+			if err != nil {
+				return err
+			}
+			for _, name := range args {
+				if _, ok := names.Hosts[name]; !ok {
+					return noun.Usagef(cmd, "%q: %w; limpet hosts list has those that do", name, host.ErrNoName)
+				}
+				delete(names.Hosts, name)
+			}
+			return names.Write()
+		},
+	}
+}
+
+func checkCommand(p sessions.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check name|target",
+		Short: "See whether a machine can be reached, and how fast",
+		Long: `Check reaches a machine by a connection of its own, and says what is there: which limpet, since when the machine runs, how many
+sessions are kept, and how long an answer takes.`,
+		Example: "  limpet hosts check ssh://build-box",
+		Args:    noun.Wants(1, 1, "wants a name or a target"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := host.Resolve(args[0])
+			if err != nil {
+				return noun.Usagef(cmd, "%w", err)
+			}
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			opts := p.HostOptions()
+			opts.Share = false
+			began := time.Now()
+			h, err := host.Dial(ctx, t, opts)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = h.Disconnect() }() // Nothing temporary was made.
+			reached := time.Since(began)
+			list, err := h.List(ctx, false)
+			if err != nil {
+				return err
+			}
+			var took []time.Duration
+			for range 5 {
+				began := time.Now()
+				if _, err := h.List(ctx, false); err != nil {
+					return err
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			hello := h.Hello()
+			return noun.Table(os.Stdout, [][]string{
+				{"target", t.String()}, {"reached in", reached.Round(time.Millisecond).String()}, {"an answer takes", took[len(took)/2].Round(10 * time.Microsecond).String()},
+				{"limpet", hello.Version}, {"machine", hello.Machine}, {"started as", hello.Boot}, {"sessions kept", fmt.Sprint(len(list))},
+			}...)
+		},
+	}
+}
+
+func closeCommand(p sessions.Program) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:        "close [flags] name|target...",
+		Aliases:    []string{"disconnect"},
+		SuggestFor: []string{"end", "stop", "kill"},
+		Short:      "End connections",
+		Long: `Close ends connections that are shared. What uses one is told that it is lost; what is kept over there, and
+commands that run there, stay.`,
+		Example: "  limpet hosts close --all",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 0) {
+				return noun.Usagef(cmd, "wants names or targets, or --all")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			shared, err := host.ListShared(ctx)
+			if err != nil {
+				return err
+			}
+			if all {
+				for _, one := range shared {
+					if err := one.End(ctx); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			for _, said := range args {
+				t, err := host.Resolve(said)
+				if err != nil {
+					return noun.Usagef(cmd, "%w", err)
+				}
+				i := slices.IndexFunc(shared, func(s host.Shared) bool { return s.Target == t.String() })
+				if i < 0 {
+					p.Note("there is no connection to %s", t)
+					continue
+				}
+				if err := shared[i].End(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "end all connections")
+	return cmd
+}

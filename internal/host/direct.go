@@ -1,0 +1,158 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/connect"
+	"github.com/limpet-sh/limpet/internal/pipe"
+	"github.com/limpet-sh/limpet/internal/wire"
+)
+
+// direct is the link by a command of this program's own.
+type direct struct {
+	target  Target
+	process *process
+	conn    *pipe.Conn
+	http    *http.ClientConn
+}
+
+// reach has a limpet run at the other end of a command. Nothing was said to it yet: see speak, and leave.
+func reach(ctx context.Context, t Target, o Options) (*direct, connect.Hello, error) {
+	d, hello, err := reachOnce(ctx, t, o)
+	if retry, ok := t.without(err); ok {
+		// The process that shares its connection does not answer, or it is that connection which is dead.
+		return reachOnce(ctx, retry, o)
+	}
+	return d, hello, err
+}
+
+func reachOnce(ctx context.Context, t Target, o Options) (*direct, connect.Hello, error) {
+	argv, own := t.command(o.Person)
+	p, err := start(t.argv[0], argv, own)
+	if err != nil {
+		return nil, connect.Hello{}, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err), Remedy: remedyOf(err, "")}
+	}
+	stop := context.AfterFunc(ctx, p.end) // It ends what waits.
+	d := &direct{target: t, process: p}
+	far := newFarShell(p.in, p.out, o.Patience)
+	hello, err := enter(far, o)
+	if err == nil && far.from.Buffered() > 0 {
+		err = errFlood // Limpet says nothing before it is asked.
+	}
+	if err == nil {
+		err = errors.Join(p.in.SetWriteDeadline(time.Time{}), p.out.SetReadDeadline(time.Time{}))
+	}
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, hello, d.unreached(ctx, far, err)
+	}
+	return d, hello, nil
+}
+
+// speak begins to speak the protocol.
+func (d *direct) speak(ctx context.Context, o Options) (err error) {
+	d.conn = pipe.New(nil, d.process.out, d.process.in, o.Times)
+	d.http, err = pipe.Client(ctx, d.conn)
+	return err
+}
+
+func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) { return d.http.RoundTrip(r) }
+
+func (d *direct) lost(err error) error {
+	why := d.conn.Err()
+	if why == nil {
+		return err
+	}
+	if ended := d.process.ended(); ended != nil {
+		why = ended
+	}
+	return &Error{Op: "ask", Target: d.target.said, Err: fmt.Errorf("%w: %w", ErrLost, why), Said: d.process.stderr.String()}
+}
+
+func (d *direct) close() {
+	_ = d.http.Close() // It has nothing to say.
+	_ = d.conn.Close() // As above.
+	d.process.end()
+}
+
+// unreached says why a machine was not reached, and ends what was begun.
+func (d *direct) unreached(ctx context.Context, far *farShell, err error) error {
+	ended := d.process.ended()
+	if ended != nil {
+		far.rest()
+	}
+	d.process.end()
+	if ctx.Err() != nil {
+		return &Error{Op: "reach", Target: d.target.said, Err: context.Cause(ctx)}
+	}
+	if errors.Is(err, errEnded) && ended != nil {
+		err = ended
+	}
+	said := d.process.stderr.String()
+	if other := far.noise.String(); other != "" {
+		said = strings.TrimPrefix(said+"; "+other, "; ")
+	}
+	return &Error{Op: "reach", Target: d.target.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err), Said: said, Remedy: remedyOf(err, said)}
+}
+
+// enter has a limpet run behind the pipes of a shell, which has said who it is.
+func enter(far *farShell, o Options) (hello connect.Hello, err error) {
+	this, err := programHere(o.Executable)
+	if err != nil {
+		return hello, err
+	}
+	a, err := far.call("limpet_probe", map[string]string{"hash": this.hash}, nil)
+	if err != nil {
+		return hello, err
+	}
+	if a.one("bash") == "" {
+		return hello, ErrNoBash
+	}
+	var none error // why there is no program for it
+	if system, arch := systemOf(a.one("system")); system != runtime.GOOS || arch != runtime.GOARCH {
+		if this, none = programFor(a.one("system"), o.Agents); none == nil {
+			if a, err = far.call("limpet_probe", map[string]string{"hash": this.hash}, nil); err != nil {
+				return hello, err
+			}
+		}
+	}
+	command := far.find(a, this)
+	if command == "" && none == nil {
+		command, none = far.bring(a, this, o.Progress)
+	}
+	if none != nil {
+		return hello, none
+	}
+	if err := far.send([]byte(command + "\n")); err != nil {
+		return hello, err
+	}
+	for read := 0; read < mostNoise; {
+		line, err := far.raw()
+		if err != nil {
+			return hello, err
+		}
+		read += len(line)
+		said, ok := strings.CutPrefix(line, connect.Ready+" "+far.mark+" ")
+		if !ok {
+			_, _ = far.noise.Write([]byte(line + "\n")) // It cannot fail.
+			continue
+		}
+		if err := json.Unmarshal([]byte(said), &hello); err != nil {
+			return hello, fmt.Errorf("what limpet says of itself there makes no sense: %w", err)
+		}
+		if v := hello.Protocol; v[0] > wire.Version || v[1] < wire.Version {
+			return hello, fmt.Errorf("limpet %s is there, which speaks versions %d to %d of the protocol, and this one speaks %d", plain([]byte(hello.Version)), v[0], v[1], wire.Version)
+		}
+		return hello, nil
+	}
+	return hello, errFlood
+}

@@ -1,0 +1,84 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// Names are the machines that have names, as they are in a file that people may edit.
+type Names struct {
+	path  string
+	Hosts map[string]Named `json:"hosts"`
+}
+
+// Named is a machine that has a name.
+type Named struct {
+	Target string `json:"target"`
+}
+
+// ErrNoName means that no machine has that name.
+var ErrNoName = errors.New("no machine has that name")
+
+// ReadNames reads the user's: limpet/hosts.json in the directory for configurations (os.UserConfigDir). There need not be any.
+func ReadNames() (*Names, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return nil, fmt.Errorf("finding hosts.json: %w", err)
+	}
+	n := &Names{path: filepath.Join(dir, "limpet", "hosts.json")}
+	const most = 1 << 20
+	if err := statedir.ReadJSON(n.path, n, most); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if n.Hosts == nil {
+		n.Hosts = make(map[string]Named)
+	}
+	return n, nil
+}
+
+// Write writes them.
+func (n *Names) Write() error {
+	if err := os.MkdirAll(filepath.Dir(n.path), statedir.DirMode); err != nil {
+		return err
+	}
+	return statedir.WriteJSON(n.path, n)
+}
+
+// Add gives a machine a name, which is one that a session could have. The caller writes it.
+func (n *Names) Add(name, target string) error {
+	if !session.ValidName(name) {
+		return fmt.Errorf("%q: %w", name, session.ErrName)
+	}
+	if _, err := ParseTarget(target); err != nil {
+		return err
+	}
+	n.Hosts[name] = Named{target}
+	return nil
+}
+
+// Resolve is [ParseTarget] of a text that may also be a name.
+func Resolve(said string) (Target, error) {
+	if strings.Contains(said, ":") || said == "" {
+		return ParseTarget(said)
+	}
+	n, err := ReadNames()
+	if err != nil {
+		return Target{}, err
+	}
+	named, ok := n.Hosts[said]
+	if !ok {
+		return Target{}, fmt.Errorf("%q %w: %w; limpet hosts add %s TARGET gives it to one, and a TARGET is ssh://[USER@]HOST[:PORT], docker://CONTAINER, podman://CONTAINER, or exec:ARGV", said, ErrTarget, ErrNoName, said)
+	}
+	t, err := ParseTarget(named.Target)
+	if err != nil {
+		return t, fmt.Errorf("%s: %q: %w", n.path, said, err)
+	}
+	return t, nil
+}

@@ -1,0 +1,309 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/connect"
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/socket"
+	"github.com/limpet-sh/limpet/internal/statedir"
+)
+
+// A connection that is shared has a process of its own on this machine, which keeps it until nobody has used it for a while. All
+// programs of the user reach it by a socket:
+//
+//	program -- HTTP, unix socket --> limpet-host -- HTTP/2, pipes --> ssh ... limpet connect
+//
+// It is made by the program that needs it first, as only that one has a terminal at which ssh may ask, and is then left to the process.
+// In a directory below that of the sessions that are kept, which no sandbox shows, there is for each target:
+//
+//	lock           held while somebody looks for the connection, or makes it
+//	record.json    sharedRecord
+//	s              the socket
+//	why            why it was lost
+//	said           what the process had to say; nothing, as a rule
+const (
+	sharedDir  = "hosts"
+	lockFile   = "lock"
+	recordFile = "record.json"
+	socketFile = "s"
+	whyFile    = "why"
+	saidFile   = "said"
+
+	mostRecord = 64 << 10
+)
+
+// argv0 is what a program is called that keeps a connection, and does nothing else. Its argument is the directory.
+const argv0 = "limpet-host"
+
+// sharedRecord is what is known of a connection that is shared.
+type sharedRecord struct {
+	Target string        `json:"target"`
+	Hello  connect.Hello `json:"hello"`
+	Since  time.Time     `json:"since"`
+	Idle   time.Duration `json:"idle_ns"` // after which it ends
+
+	// Process is the command that reaches the machine, which is not a child of the process.
+	Process proc.ID `json:"process"`
+	Name    string  `json:"name"`
+}
+
+// sharedNow is the answer to who asks whether a connection is there.
+type sharedNow struct {
+	sharedRecord
+	Active int `json:"active"` // requests that are under way, but for this one
+}
+
+// DefaultIdle is how long a connection is shared that nobody uses.
+const DefaultIdle = 10 * time.Minute
+
+// sharedAt is the directory of all connections.
+func sharedAt() (string, error) {
+	dir, err := statedir.Default(statedir.Kept)
+	if err != nil {
+		return "", err
+	}
+	r, err := keeper.Open(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, sharedDir, filepath.Base(r.Dir())), nil // Of this boot.
+}
+
+// share reaches a machine by the connection that is shared, which is made if there is none.
+func share(ctx context.Context, t Target, o Options) (*Host, error) {
+	all, err := sharedAt()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(t.said))
+	const short = 8
+	dir := filepath.Join(all, hex.EncodeToString(sum[:short]))
+	if h := join(ctx, t.said, dir); h != nil {
+		return h, nil
+	}
+	if err := makeShared(dir); err != nil {
+		return nil, fmt.Errorf("the directory of connections that are shared, %s, cannot be had: %w", dir, err)
+	}
+	unlock, err := lock(ctx, filepath.Join(dir, lockFile))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if h := join(ctx, t.said, dir); h != nil { // It was made just now.
+		return h, nil
+	}
+	d, hello, err := reach(ctx, t, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.leave(dir, sharedRecord{Target: t.said, Hello: hello, Since: time.Now(), Idle: o.Idle}); err != nil {
+		d.process.end()
+		return nil, fmt.Errorf("sharing the connection: %w", err)
+	}
+	if h := join(ctx, t.said, dir); h != nil {
+		return h, nil
+	}
+	b, _, _ := statedir.Tail(filepath.Join(dir, saidFile), mostRecord) // For people.
+	return nil, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: the process that shares the connection ended at once", ErrUnreached), Said: plain(b)}
+}
+
+// makeShared makes a directory, for the user alone.
+func makeShared(dir string) error {
+	if err := os.MkdirAll(dir, statedir.DirMode); err != nil {
+		return err
+	}
+	return statedir.Private(dir)
+}
+
+// lock waits for a lock. Call unlock.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, statedir.FileMode)
+	if err != nil {
+		return nil, err
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return func() { _ = f.Close() }, nil // Nothing was written.
+		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+			_ = f.Close() // As above.
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			_ = f.Close() // As above.
+			return nil, fmt.Errorf("another program is about to reach the machine: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// join reaches a machine by a connection that is there; nil if there is none that answers.
+func join(ctx context.Context, target, dir string) *Host {
+	if _, err := os.Lstat(filepath.Join(dir, socketFile)); err != nil {
+		return nil
+	}
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	l := &sharedLink{target: target, dir: dir}
+	l.transport = jsonhttp.Dialing(l.dial)
+	h := newHost(target, l, connect.Hello{})
+	var said sharedNow
+	err := h.asks.Call(ctx, jsonhttp.Request{Method: http.MethodGet, Path: "/shared", Again: true}, &said)
+	if err != nil || said.Target != target {
+		h.asks.Close()
+		l.close()
+		return nil
+	}
+	h.hello, h.active = said.Hello, said.Active
+	return h
+}
+
+// sharedLink is the way by the process that shares the connection.
+type sharedLink struct {
+	target, dir string
+	transport   *http.Transport
+}
+
+func (l *sharedLink) dial(ctx context.Context) (net.Conn, error) {
+	return socket.Dial(ctx, l.dir, socketFile)
+}
+
+func (l *sharedLink) RoundTrip(r *http.Request) (*http.Response, error) {
+	return l.transport.RoundTrip(r)
+}
+
+// lost is an error of a request: the process is gone when it can be asked no more, and has said why.
+func (l *sharedLink) lost(err error) error {
+	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, fs.ErrNotExist} {
+		if errors.Is(err, gone) {
+			why, _ := statedir.Read(filepath.Join(l.dir, whyFile), mostRecord) // None is known then.
+			if len(why) == 0 {
+				why = []byte("the process that shared it is gone")
+			}
+			return &Error{Op: "ask", Target: l.target, Err: fmt.Errorf("%w: %s", ErrLost, plain(why))}
+		}
+	}
+	return err
+}
+
+func (l *sharedLink) close() { l.transport.CloseIdleConnections() }
+
+// leave leaves a connection to a process of its own, which is executed for that.
+func (d *direct) leave(dir string, record sharedRecord) error {
+	st, err := proc.Read(d.process.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	record.Process, record.Name = st.ID(), d.process.name
+	for _, name := range []string{socketFile, whyFile} { // Of the one before.
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := statedir.WriteJSON(filepath.Join(dir, recordFile), record); err != nil {
+		return err
+	}
+	said, err := os.OpenFile(filepath.Join(dir, saidFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, statedir.FileMode)
+	if err != nil {
+		return err
+	}
+	defer said.Close() // The process has its own.
+	l, err := socket.Listen(dir, socketFile)
+	if err != nil {
+		return err
+	}
+	defer l.Close() // As above.
+	listener, err := l.File()
+	if err != nil {
+		return err
+	}
+	defer listener.Close() // As above.
+	d.process.detach()
+	cmd := exec.Command(proc.Self())
+	cmd.Args, cmd.Dir = []string{argv0, dir}, "/"
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.ExtraFiles = []*os.File{listener, d.process.in, d.process.out, d.process.drain}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := proc.Start(cmd); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // While this program lives there is nobody else to reap it.
+	d.process.release()
+	return nil
+}
+
+// Shared is a connection that is shared.
+type Shared struct {
+	Target string    `json:"target"`
+	Since  time.Time `json:"since"`
+	PID    int       `json:"pid"`    // of the limpet over there
+	Active int       `json:"active"` // requests that are under way
+	dir    string
+}
+
+// ListShared returns the connections that are shared now, and makes none.
+func ListShared(ctx context.Context) ([]Shared, error) {
+	all, err := sharedAt()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(all)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var list []Shared
+	for _, e := range entries {
+		dir := filepath.Join(all, e.Name())
+		var record sharedRecord
+		if statedir.ReadJSON(filepath.Join(dir, recordFile), &record, mostRecord) != nil {
+			continue // It is about to be made.
+		}
+		if h := join(ctx, record.Target, dir); h != nil {
+			list = append(list, Shared{Target: record.Target, Since: record.Since, PID: h.hello.PID, Active: h.active, dir: dir})
+			h.asks.Close()
+			h.link.close()
+		}
+	}
+	return list, nil
+}
+
+// End ends the connection, for all who use it.
+func (s Shared) End(ctx context.Context) error {
+	h := join(ctx, s.Target, s.dir)
+	if h == nil {
+		return nil // It has ended.
+	}
+	defer h.asks.Close()
+	defer h.link.close()
+	if err := h.asks.Call(ctx, jsonhttp.Request{Method: http.MethodPost, Path: "/shared/end"}, &struct{}{}); err != nil {
+		return err
+	}
+	for { // Until nobody can join it any more.
+		if again := join(ctx, s.Target, s.dir); again == nil {
+			return context.Cause(ctx)
+		} else {
+			again.asks.Close()
+			again.link.close()
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,209 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/limpet-sh/limpet/internal/connect"
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
+	"github.com/limpet-sh/limpet/internal/pipe"
+	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/socket"
+	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/wire"
+)
+
+// A program that has made a connection is executed again under this name, to keep it, and is entered here.
+func init() {
+	const args = 2
+	if len(os.Args) != args || os.Args[0] != argv0 {
+		return
+	}
+	if err := keep(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// The descriptors of a process that keeps a connection.
+const (
+	listenerFD = 3 + iota
+	inFD       // of the command that reaches the machine
+	outFD
+	stderrFD
+	endFD
+)
+
+// shared keeps a connection.
+type shared struct {
+	dir    string
+	record sharedRecord
+	http   *http.ClientConn
+
+	mu     sync.Mutex
+	active int
+	timer  *time.Timer
+	idle   chan struct{} // closed when nobody has used it for long enough
+}
+
+// keep keeps the connection of a directory, until it is lost, or nobody has used it for a while.
+func keep(dir string) error {
+	s := &shared{dir: dir, idle: make(chan struct{})}
+	if err := statedir.ReadJSON(filepath.Join(dir, recordFile), &s.record, mostRecord); err != nil {
+		return err
+	}
+	listener, err := net.FileListener(os.NewFile(listenerFD, "listener"))
+	if err != nil {
+		return err
+	}
+	if l, ok := listener.(*net.UnixListener); ok {
+		l.SetUnlinkOnClose(false) // It would remove the name that it knows.
+	}
+	proc.CloseInherited(listenerFD, endFD)
+	var files [3]*os.File
+	for i, fd := range []int{inFD, outFD, stderrFD} {
+		if err := unix.SetNonblock(fd, true); err != nil {
+			return err
+		}
+		files[i] = os.NewFile(uintptr(fd), "pipe")
+	}
+	var said noise
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(&said, files[2]) // It ends with the command, or below.
+	}()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT) // Nobody who means the connection sends such.
+	conn := pipe.New(nil, files[1], files[0], pipe.Times{})
+	if s.http, err = pipe.Client(context.Background(), conn); err != nil {
+		return err
+	}
+	s.timer = time.AfterFunc(s.record.Idle, s.check)
+	server := socket.NewServer(s, wire.Refuse)
+	server.Serve(listener)
+
+	why := error(nil)
+	select {
+	case <-conn.Done():
+		why = s.ended(conn.Err(), &said)
+	case <-s.idle:
+	case <-signals:
+	}
+	if why != nil {
+		_ = statedir.Write(filepath.Join(dir, whyFile), []byte(why.Error())) // For people.
+	}
+	_ = os.Remove(filepath.Join(dir, socketFile)) // First: nobody else comes.
+	server.Close(errClosed)
+	_ = conn.Close() // It has nothing to say.
+	s.end()
+	_ = files[2].Close() // Read only.
+	<-drained
+	return nil
+}
+
+// ended says why the connection is lost.
+func (s *shared) ended(why error, said *noise) error {
+	const soon = 100 * time.Millisecond
+	proc.WaitAny([]proc.ID{s.record.Process}, soon)
+	if _, err := proc.Read(s.record.Process.PID); err != nil {
+		why = fmt.Errorf("%s has ended", s.record.Name)
+	}
+	if text := said.String(); text != "" {
+		why = fmt.Errorf("%w; it said: %s", why, text)
+	}
+	return why
+}
+
+// end ends the command that reached the machine, which is helped along if it does not end with its pipes.
+func (s *shared) end() {
+	proc.WaitAny([]proc.ID{s.record.Process}, leavePatience)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if proc.Signal(s.record.Process, sig) != nil {
+			return // It has.
+		}
+		proc.WaitAny([]proc.ID{s.record.Process}, termPatience)
+	}
+}
+
+// use counts those that use the connection.
+func (s *shared) use(delta int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active += delta; s.active == 0 {
+		s.timer.Reset(s.record.Idle)
+	}
+}
+
+// check ends the connection if nobody uses it.
+func (s *shared) check() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active == 0 {
+		s.over()
+	}
+}
+
+// over ends the connection. The caller holds mu.
+func (s *shared) over() {
+	select {
+	case <-s.idle:
+	default:
+		close(s.idle)
+	}
+}
+
+// ServeHTTP passes requests on to the limpet at the other end, and the answers back.
+func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.use(1)
+	defer s.use(-1)
+	body, err := jsonhttp.Body(w, r, wire.MostBody)
+	if err != nil {
+		wire.Answer(w, nil, err)
+		return
+	}
+	switch r.Method + " " + r.URL.Path {
+	case "GET /v1/shared":
+		s.mu.Lock()
+		now := sharedNow{s.record, s.active - 1}
+		s.mu.Unlock()
+		wire.Answer(w, now, nil)
+		return
+	case "POST /v1/shared/end":
+		s.mu.Lock()
+		s.over()
+		s.mu.Unlock()
+		wire.Answer(w, struct{}{}, nil)
+		return
+	}
+	ask, err := http.NewRequestWithContext(r.Context(), r.Method, "http://limpet"+r.URL.RequestURI(), bytes.NewReader(body))
+	if err != nil {
+		wire.Answer(w, nil, err)
+		return
+	}
+	if id := r.Header.Get(connect.HeadSession); id != "" {
+		ask.Header.Set(connect.HeadSession, id)
+	}
+	resp, err := s.http.RoundTrip(ask)
+	if err != nil {
+		panic(http.ErrAbortHandler) // The program sees that there is no answer.
+	}
+	defer resp.Body.Close() // It is read, or not wanted.
+	if !jsonhttp.Relay(w, resp) {
+		panic(http.ErrAbortHandler) // As above: it is not whole.
+	}
+}
