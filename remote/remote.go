@@ -16,6 +16,8 @@
 // keeps a session, and does nothing else. It is for the user alone, in ~/.cache/limpet/bin, or in a directory for temporary files if that
 // cannot be. There must be a bash, and no network is opened. See docs/remote.md.
 //
+// A connection that is lost is dialled again while a call waits for it, and a command goes on where it was: see [Dialer.Reconnect].
+//
 // Nothing of this machine's environment, files and keys goes over but what is named.
 package remote
 
@@ -55,6 +57,10 @@ type Dialer struct {
 	// Progress, if not nil, is called as limpet is copied, with the bytes that are sent and those that are to be.
 	Progress func(sent, of int64)
 
+	// Reconnect is how long a machine is dialled again whose connection is lost, while a call waits for it: a command goes on where it was.
+	// 0 means 5 min; a negative one is not.
+	Reconnect time.Duration
+
 	// Patience is how long nothing may be heard from there before the machine is reached. 0 means 30 s.
 	Patience time.Duration
 }
@@ -77,7 +83,7 @@ func (d *Dialer) Dial(ctx context.Context, target string) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := host.Dial(ctx, t, &host.Options{Executable: d.Executable, Agents: d.Agents, Progress: d.Progress, Patience: d.Patience})
+	h, err := host.Dial(ctx, t, &host.Options{Executable: d.Executable, Agents: d.Agents, Progress: d.Progress, Reconnect: d.Reconnect, Patience: d.Patience})
 	if err != nil {
 		return nil, err
 	}

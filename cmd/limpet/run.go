@@ -71,8 +71,8 @@ limpet. TARGET is one of
                               has them, without expansions: exec:'limactl shell dev sh'
 
 If there is no limpet there, this one is copied into the user's cache; nothing else of this machine goes over, not its
-environment, and paths are those of there. A connection that is lost leaves the session, and what runs in it, for 24
-hours. A machine that is not reached is an error, and nothing runs here instead.
+environment, and paths are those of there. A connection that is lost is dialled again, for five minutes, and a command
+goes on where it was. A machine that is not reached is an error, and nothing runs here instead.
 
 With --json, each result is one line of JSON on stdout and there is no live
 output. Bytes that are not UTF-8 become U+FFFD there.`,

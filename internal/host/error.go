@@ -64,22 +64,26 @@ func remedyOf(err error, said string) string {
 	return ""
 }
 
-// remedies are for what ssh(1), docker(1) and podman(1) say. The first counts.
-var remedies = []struct{ said, remedy string }{
-	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "if the machine was made anew, ssh-keygen -R HOST forgets its old key; if not, somebody may be in between"},
-	{"Host key verification failed", "its key is not known, and nobody is there to be asked: connect once by ssh HOST, and look at the key"},
-	{"Permission denied (", "ssh has no key that is accepted there without a question, and nobody is there to be asked: see ssh-add(1), and try ssh HOST true"},
-	{"Could not resolve hostname", "is the name right? ssh -G HOST says what ssh makes of it"},
-	{"Connection refused", "does sshd run there, on that port?"},
-	{"timed out", "is the machine on, and its network?"},
-	{"No route to host", "is the machine on, and its network?"},
-	{"Network is unreachable", "is there a network here?"},
-	{"o such container", "is the name right? docker ps --all has those that there are"},
-	{"no container with name or ID", "is the name right? podman ps --all has those that there are"},
-	{"is not running", "start it: docker start CONTAINER"},
-	{"container state improper", "start it: podman start CONTAINER"},
-	{"annot connect to the Docker daemon", "does the daemon run, and is DOCKER_HOST right?"},
-	{"executable file not found", "the container has no sh"},
+// remedies are for what ssh(1), docker(1) and podman(1) say. The first counts. What is final is the same the next time, unless somebody does
+// something about it.
+var remedies = []struct {
+	said, remedy string
+	final        bool
+}{
+	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "if the machine was made anew, ssh-keygen -R HOST forgets its old key; if not, somebody may be in between", true},
+	{"Host key verification failed", "its key is not known, and nobody is there to be asked: connect once by ssh HOST, and look at the key", true},
+	{"Permission denied (", "ssh has no key that is accepted there without a question, and nobody is there to be asked: see ssh-add(1), and try ssh HOST true", true},
+	{"Could not resolve hostname", "is the name right? ssh -G HOST says what ssh makes of it", false},
+	{"Connection refused", "does sshd run there, on that port?", false},
+	{"timed out", "is the machine on, and its network?", false},
+	{"No route to host", "is the machine on, and its network?", false},
+	{"Network is unreachable", "is there a network here?", false},
+	{"o such container", "is the name right? docker ps --all has those that there are", true},
+	{"no container with name or ID", "is the name right? podman ps --all has those that there are", true},
+	{"is not running", "start it: docker start CONTAINER", true},
+	{"container state improper", "start it: podman start CONTAINER", true},
+	{"annot connect to the Docker daemon", "does the daemon run, and is DOCKER_HOST right?", false},
+	{"executable file not found", "the container has no sh", true},
 }
 
 // plain is what another machine says, without what a terminal would obey.

@@ -48,6 +48,11 @@ type Options struct {
 	Share bool
 	Idle  time.Duration
 
+	// Reconnect is how long a machine is dialled again whose connection is lost, while a call waits. 0 means 5 min; a negative one is not. Lost,
+	// if not nil, is told when that begins.
+	Reconnect time.Duration
+	Lost      func(why error)
+
 	// Person says that somebody is at this program's terminal, whom ssh can ask for a password, or whether a machine is the right one.
 	Person bool
 
@@ -61,13 +66,19 @@ type Options struct {
 // Host is a machine that is reached. Its methods are safe for concurrent use. Disconnect it.
 type Host struct {
 	target string
-	link   link
+	to     Target
+	opts   Options
 	asks   *jsonhttp.Client
 	hello  connect.Hello
-	active int // requests of others, of a connection that was there when it was joined
+	beside sync.WaitGroup // reconnections
 
 	closing   sync.Once
 	mu        sync.Mutex
+	link      link
+	why       error         // why it is lost; nil while it is not
+	again     *reconnection // that is under way; nil if there is none
+	dialled   time.Time
+	closed    bool
 	temporary []*keeper.Kept // the sessions that are to end with the connection
 }
 
@@ -87,24 +98,29 @@ var _ keeper.Place = (*Host)(nil)
 // ended.
 func Dial(ctx context.Context, t Target, opts *Options) (*Host, error) {
 	o := opts.withDefaults()
+	l, hello, err := dialLink(ctx, t, o)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{target: t.said, to: t, opts: o, link: l, hello: hello, dialled: time.Now()}
+	h.asks = asking(h)
+	return h, nil
+}
+
+// dialLink dials once.
+func dialLink(ctx context.Context, t Target, o Options) (link, connect.Hello, error) {
 	if o.Share {
 		return share(ctx, t, o)
 	}
 	d, hello, err := reach(ctx, t, o)
 	if err != nil {
-		return nil, err
+		return nil, hello, err
 	}
 	if err := d.speak(ctx, o); err != nil {
 		d.process.end()
-		return nil, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err)}
+		return nil, hello, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err)}
 	}
-	return newHost(t.said, d, hello), nil
-}
-
-func newHost(target string, l link, hello connect.Hello) *Host {
-	h := &Host{target: target, link: l, hello: hello}
-	h.asks = asking(h)
-	return h
+	return d, hello, nil
 }
 
 func (opts *Options) withDefaults() Options {
@@ -117,7 +133,7 @@ func (opts *Options) withDefaults() Options {
 		patience = 2 * time.Minute // To find a password.
 	}
 	o.Patience = cmp.Or(o.Patience, patience)
-	o.Idle = cmp.Or(o.Idle, DefaultIdle)
+	o.Idle, o.Reconnect = cmp.Or(o.Idle, DefaultIdle), cmp.Or(o.Reconnect, DefaultReconnect)
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
 	}
@@ -131,38 +147,33 @@ func asking(by http.RoundTripper) *jsonhttp.Client {
 
 var errClosed = fmt.Errorf("the connection is %w", session.ErrClosed)
 
-// RoundTrip sends a request over the connection.
-func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := h.link.RoundTrip(r)
-	if err != nil {
-		return nil, h.link.lost(err)
-	}
-	resp.Body = &body{resp.Body, h.link}
-	return resp, nil
-}
-
 // body is that of an answer, which breaks off when the connection is lost.
 type body struct {
 	io.ReadCloser
+	h    *Host
 	link link
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF { // Its own end counts.
-		err = b.link.lost(err)
+		err = b.h.lost(b.link, err)
 	}
 	return n, err
 }
 
-// Hello is what the limpet over there said of itself.
-func (h *Host) Hello() connect.Hello { return h.hello }
+// Hello is what the limpet over there said of itself, the last one if the connection was lost.
+func (h *Host) Hello() connect.Hello {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hello
+}
 
 // Target is what was dialled.
 func (h *Host) Target() string { return h.target }
 
 // CallerEnv implements [keeper.Place].
-func (h *Host) CallerEnv() []string { return h.hello.CallerEnv }
+func (h *Host) CallerEnv() []string { return h.Hello().CallerEnv }
 
 // Session implements [keeper.Place].
 func (h *Host) Session(ctx context.Context, name string, spec *keeper.Spec) (*keeper.Kept, error) {
@@ -218,7 +229,7 @@ func (h *Host) ask(ctx context.Context, method, name, path string, content, valu
 
 // List implements [keeper.Place].
 func (h *Host) List(ctx context.Context, all bool) (list []keeper.Listed, err error) {
-	err = h.asks.Call(ctx, jsonhttp.Request{Method: http.MethodGet, Path: "/kept?all=" + strconv.FormatBool(all)}, &list)
+	err = h.asks.Call(ctx, jsonhttp.Request{Method: http.MethodGet, Path: "/kept?all=" + strconv.FormatBool(all), Again: true}, &list)
 	return list, err
 }
 
@@ -232,24 +243,43 @@ func (h *Host) Kill(ctx context.Context, name string) error {
 	return h.ask(ctx, http.MethodPost, name, "/kill", nil, &struct{}{})
 }
 
-// goodbyePatience is for the sessions that end with the connection.
-const goodbyePatience = 15 * time.Second
+// The times for the sessions that end with the connection, and where that is lost already.
+const (
+	goodbyePatience = 15 * time.Second
+	lostPatience    = 3 * time.Second
+)
 
 // Disconnect ends the sessions that are temporary, and lets go of the connection. The error is that a session could not be ended. It is
 // safe to call twice.
 func (h *Host) Disconnect() (err error) {
 	h.closing.Do(func() {
+		patience := goodbyePatience
 		h.mu.Lock()
 		ending := h.temporary
+		if h.why != nil {
+			patience = lostPatience
+		}
 		h.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), goodbyePatience)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		for _, k := range ending {
 			how := connect.Close{Session: k.Record.SessionID(), Forget: true}
 			err = errors.Join(err, h.ask(ctx, http.MethodPost, k.Name(), "/close", how, &struct{}{}))
 		}
 		h.asks.Close()
-		h.link.close()
+		h.mu.Lock()
+		h.closed = true
+		l := h.link
+		if h.again != nil {
+			h.again.cancel()
+		}
+		h.mu.Unlock()
+		h.beside.Wait()
+		l.close()
+		h.mu.Lock()
+		l = h.link // It may have been dialled again just then.
+		h.mu.Unlock()
+		l.close()
 	})
 	return err
 }

@@ -70,7 +70,7 @@ read -r line
 			t.Parallel()
 			to, err := host.ParseTarget(liar(t, isReady+hello+script))
 			require.NoError(t, err)
-			h, err := host.Dial(testenv.Context(t), to, &host.Options{Patience: 2 * time.Second, Times: short})
+			h, err := host.Dial(testenv.Context(t), to, &host.Options{Patience: 2 * time.Second, Times: short, Reconnect: -1})
 			if err == nil {
 				_, err = h.List(testenv.Context(t), false)
 				assert.ErrorIs(t, err, host.ErrLost)

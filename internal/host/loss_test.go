@@ -26,7 +26,7 @@ func connectOf(h *host.Host) int { return h.Hello().PID }
 func TestALostConnectionLosesNothing(t *testing.T) {
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
-	h := dial(t, m.target, nil)
+	h := dial(t, m.target, &host.Options{Reconnect: -1})
 	s, err := h.Session(ctx, "s", &keeper.Spec{})
 	require.NoError(t, err)
 	dir := testenv.TempDir(t)
@@ -85,7 +85,7 @@ func TestGoodbyeEndsWhatIsTemporaryAndALossDoesNot(t *testing.T) {
 	require.NoError(t, h.Disconnect())
 	assert.Equal(t, []string{"kept"}, left())
 
-	h = dial(t, m.target, nil)
+	h = dial(t, m.target, &host.Options{Reconnect: -1})
 	open(h, "lost")
 	require.NoError(t, syscall.Kill(connectOf(h), syscall.SIGKILL))
 	if err := h.Disconnect(); err != nil { // It may be known that it is lost.
@@ -98,7 +98,7 @@ func TestGoodbyeEndsWhatIsTemporaryAndALossDoesNot(t *testing.T) {
 func TestASilentMachineIsLost(t *testing.T) {
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
-	h := dial(t, m.target, &host.Options{Times: short})
+	h := dial(t, m.target, &host.Options{Times: short, Reconnect: -1})
 	s, err := h.Session(ctx, "s", &keeper.Spec{})
 	require.NoError(t, err)
 	pid := connectOf(h)

@@ -85,42 +85,43 @@ func sharedAt() (string, error) {
 	return filepath.Join(dir, sharedDir, filepath.Base(r.Dir())), nil // Of this boot.
 }
 
-// share reaches a machine by the connection that is shared, which is made if there is none.
-func share(ctx context.Context, t Target, o Options) (*Host, error) {
+// share returns the link by the connection that is shared, which is made if there is none.
+func share(ctx context.Context, t Target, o Options) (link, connect.Hello, error) {
+	none := connect.Hello{}
 	all, err := sharedAt()
 	if err != nil {
-		return nil, err
+		return nil, none, err
 	}
 	sum := sha256.Sum256([]byte(t.said))
 	const short = 8
 	dir := filepath.Join(all, hex.EncodeToString(sum[:short]))
-	if h := join(ctx, t.said, dir); h != nil {
-		return h, nil
+	if l, now := join(ctx, t.said, dir); l != nil {
+		return l, now.Hello, nil
 	}
 	if err := makeShared(dir); err != nil {
-		return nil, fmt.Errorf("the directory of connections that are shared, %s, cannot be had: %w", dir, err)
+		return nil, none, fmt.Errorf("the directory of connections that are shared, %s, cannot be had: %w", dir, err)
 	}
 	unlock, err := lock(ctx, filepath.Join(dir, lockFile))
 	if err != nil {
-		return nil, err
+		return nil, none, err
 	}
 	defer unlock()
-	if h := join(ctx, t.said, dir); h != nil { // It was made just now.
-		return h, nil
+	if l, now := join(ctx, t.said, dir); l != nil { // It was made just now.
+		return l, now.Hello, nil
 	}
 	d, hello, err := reach(ctx, t, o)
 	if err != nil {
-		return nil, err
+		return nil, none, err
 	}
 	if err := d.leave(dir, sharedRecord{Target: t.said, Hello: hello, Since: time.Now(), Idle: o.Idle}); err != nil {
 		d.process.end()
-		return nil, fmt.Errorf("sharing the connection: %w", err)
+		return nil, none, fmt.Errorf("sharing the connection: %w", err)
 	}
-	if h := join(ctx, t.said, dir); h != nil {
-		return h, nil
+	if l, now := join(ctx, t.said, dir); l != nil {
+		return l, now.Hello, nil
 	}
 	b, _, _ := statedir.Tail(filepath.Join(dir, saidFile), mostRecord) // For people.
-	return nil, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: the process that shares the connection ended at once", ErrUnreached), Said: plain(b)}
+	return nil, none, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: the process that shares the connection ended at once", ErrUnreached), Said: plain(b)}
 }
 
 // makeShared makes a directory, for the user alone.
@@ -155,26 +156,23 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-// join reaches a machine by a connection that is there; nil if there is none that answers.
-func join(ctx context.Context, target, dir string) *Host {
+// join returns the link by a connection that is there; nil if there is none that answers. Close it.
+func join(ctx context.Context, target, dir string) (*sharedLink, sharedNow) {
+	var now sharedNow
 	if _, err := os.Lstat(filepath.Join(dir, socketFile)); err != nil {
-		return nil
+		return nil, now
 	}
 	const patience = 2 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	l := &sharedLink{target: target, dir: dir}
 	l.transport = jsonhttp.Dialing(l.dial)
-	h := newHost(target, l, connect.Hello{})
-	var said sharedNow
-	err := h.asks.Call(ctx, jsonhttp.Request{Method: http.MethodGet, Path: "/shared", Again: true}, &said)
-	if err != nil || said.Target != target {
-		h.asks.Close()
+	err := asking(l).Call(ctx, jsonhttp.Request{Method: http.MethodGet, Path: "/shared", Again: true}, &now)
+	if err != nil || now.Target != target {
 		l.close()
-		return nil
+		return nil, now
 	}
-	h.hello, h.active = said.Hello, said.Active
-	return h
+	return l, now
 }
 
 // sharedLink is the way by the process that shares the connection.
@@ -277,10 +275,9 @@ func ListShared(ctx context.Context) ([]Shared, error) {
 		if statedir.ReadJSON(filepath.Join(dir, recordFile), &record, mostRecord) != nil {
 			continue // It is about to be made.
 		}
-		if h := join(ctx, record.Target, dir); h != nil {
-			list = append(list, Shared{Target: record.Target, Since: record.Since, PID: h.hello.PID, Active: h.active, dir: dir})
-			h.asks.Close()
-			h.link.close()
+		if l, now := join(ctx, record.Target, dir); l != nil {
+			list = append(list, Shared{Target: now.Target, Since: now.Since, PID: now.Hello.PID, Active: now.Active, dir: dir})
+			l.close()
 		}
 	}
 	return list, nil
@@ -288,22 +285,20 @@ func ListShared(ctx context.Context) ([]Shared, error) {
 
 // End ends the connection, for all who use it.
 func (s Shared) End(ctx context.Context) error {
-	h := join(ctx, s.Target, s.dir)
-	if h == nil {
+	l, _ := join(ctx, s.Target, s.dir)
+	if l == nil {
 		return nil // It has ended.
 	}
-	defer h.asks.Close()
-	defer h.link.close()
-	if err := h.asks.Call(ctx, jsonhttp.Request{Method: http.MethodPost, Path: "/shared/end"}, &struct{}{}); err != nil {
+	defer l.close()
+	if err := asking(l).Call(ctx, jsonhttp.Request{Method: http.MethodPost, Path: "/shared/end"}, &struct{}{}); err != nil {
 		return err
 	}
 	for { // Until nobody can join it any more.
-		if again := join(ctx, s.Target, s.dir); again == nil {
+		again, _ := join(ctx, s.Target, s.dir)
+		if again == nil {
 			return context.Cause(ctx)
-		} else {
-			again.asks.Close()
-			again.link.close()
 		}
+		again.close()
 		time.Sleep(time.Millisecond)
 	}
 }

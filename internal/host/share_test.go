@@ -74,7 +74,7 @@ func TestAConnectionIsSharedByAll(t *testing.T) {
 	assert.Equal(t, m.target, list[0].Target)
 	assert.Zero(t, list[0].Active)
 
-	h := dial(t, m.target, &host.Options{Share: true})
+	h := dial(t, m.target, &host.Options{Share: true, Reconnect: -1})
 	assert.True(t, ends[connectOf(h)], "it stays")
 	s, err := h.Session(ctx, "s", &keeper.Spec{})
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestAConnectionIsSharedByAll(t *testing.T) {
 	_, err = h.Temporary(ctx, "t", &keeper.Spec{})
 	require.NoError(t, err)
 	require.NoError(t, h.Disconnect())
-	h = dial(t, m.target, &host.Options{Share: true})
+	h = dial(t, m.target, &host.Options{Share: true, Reconnect: -1})
 	kept, err := h.List(ctx, true)
 	require.NoError(t, err)
 	require.Len(t, kept, 1, "the other one was temporary")
@@ -107,7 +107,7 @@ func TestAConnectionThatNobodyUsesEnds(t *testing.T) {
 	testenv.NeedProc(t)
 	m := machineOf(t, "sh")
 	sharing(t)
-	h := dial(t, m.target, &host.Options{Share: true, Idle: 300 * time.Millisecond})
+	h := dial(t, m.target, &host.Options{Share: true, Idle: 300 * time.Millisecond, Reconnect: -1})
 	far := connectOf(h)
 	s, err := h.Session(testenv.Context(t), "s", &keeper.Spec{})
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestASharedConnectionIsLost(t *testing.T) {
 		"limpet there":    connectOf,
 		"what is between": func(*host.Host) int { return processes(t, "limpet-host")[0] },
 	} {
-		h := dial(t, m.target, &host.Options{Share: true})
+		h := dial(t, m.target, &host.Options{Share: true, Reconnect: -1})
 		s, err := h.Session(ctx, "s", &keeper.Spec{})
 		require.NoError(t, err, name)
 		file := filepath.Join(testenv.TempDir(t), "begun")

@@ -218,7 +218,7 @@ func TestALoginThatTalksIsListenedTo(t *testing.T) {
 func TestAKilledSSHLosesNothing(t *testing.T) {
 	startSSHD(t)
 	ctx := testenv.Context(t)
-	h := dial(t, "ssh://there", nil)
+	h := dial(t, "ssh://there", &host.Options{Reconnect: -1})
 	k, err := h.Session(ctx, "s", &keeper.Spec{})
 	require.NoError(t, err)
 	_, err = k.Run(ctx, "x=1")
@@ -230,8 +230,9 @@ func TestAKilledSSHLosesNothing(t *testing.T) {
 	h = dial(t, "ssh://there", nil)
 	k, err = h.Session(ctx, "s", nil)
 	require.NoError(t, err)
+	require.NoError(t, exec.Command("pkill", "-KILL", "-P", fmt.Sprint(os.Getpid()), "-x", "ssh").Run())
 	res, err := k.Run(ctx, "echo $x")
-	require.NoError(t, err)
+	require.NoError(t, err, "it is dialled again")
 	assert.Equal(t, "1\n", res.Stdout.String())
 }
 

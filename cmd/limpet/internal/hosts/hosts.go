@@ -143,13 +143,12 @@ func addCommand() *cobra.Command {
 
 func removeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:        "remove name...",
-		Aliases:    []string{"rm"},
-		SuggestFor: []string{"delete", "forget"},
-		Short:      "Take the names of machines away",
-		Long:       "Remove takes names out of hosts.json. Connections, and what is kept over there, stay.",
-		Example:    "  limpet hosts remove dev",
-		Args:       noun.Wants(1, 1000, "wants names"),
+		Use:     "remove name...",
+		Aliases: []string{"rm"},
+		Short:   "Take the names of machines away",
+		Long:    "Remove takes names out of hosts.json. Connections, and what is kept over there, stay.",
+		Example: "  limpet hosts remove dev",
+		Args:    noun.Wants(1, 1000, "wants names"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := host.ReadNames()
 			if err != nil {
@@ -215,10 +214,9 @@ sessions are kept, and how long an answer takes.`,
 func closeCommand(p sessions.Program) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:        "close [flags] name|target...",
-		Aliases:    []string{"disconnect"},
-		SuggestFor: []string{"end", "stop", "kill"},
-		Short:      "End connections",
+		Use:     "close [flags] name|target...",
+		Aliases: []string{"disconnect"},
+		Short:   "End connections",
 		Long: `Close ends connections that are shared. What uses one is told that it is lost; what is kept over there, and
 commands that run there, stay.`,
 		Example: "  limpet hosts close --all",

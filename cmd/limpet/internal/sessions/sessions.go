@@ -58,6 +58,7 @@ func (p Program) HostOptions() *host.Options {
 	var told time.Time
 	return &host.Options{
 		Share: true, Person: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
+		Lost: func(why error) { p.Note("%v; dialling again", why) },
 		Progress: func(sent, of int64) {
 			if now := time.Now(); now.Sub(told) >= pause {
 				told = now

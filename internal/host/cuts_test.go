@@ -1,0 +1,161 @@
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/host"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// The connection is cut at random moments, while a command reads and writes. It has run once, has got all of its input, and all that it
+// has printed is there.
+func TestCutsAtRandomMoments(t *testing.T) {
+	testenv.Slow(t)
+	testenv.NeedProc(t)
+	random := mathrand.New(mathrand.NewPCG(uint64(time.Now().UnixNano()), 3))
+	var cuts atomic.Int64
+	m := machineOf(t, "sh")
+	h := dial(t, m.target, &host.Options{Times: short, Lost: func(error) { cuts.Add(1) }})
+	s, err := h.Session(testenv.Context(t), "s", &keeper.Spec{})
+	require.NoError(t, err)
+	ran := filepath.Join(testenv.TempDir(t), "ran")
+	var want strings.Builder
+	for i := range 20000 {
+		fmt.Fprintln(&want, i+1)
+	}
+	rounds := testenv.Repeats(2, 10, 200)
+	for round := range rounds {
+		input := make([]byte, 300<<10)
+		_, err := rand.Read(input)
+		require.NoError(t, err)
+		script := fmt.Sprintf("echo %d >>%s; sha256sum; sleep 0.0%d; seq 20000", round, ran, random.IntN(10))
+		type cutting struct {
+			after time.Duration
+			how   int
+		}
+		plan := make([]cutting, 1+random.IntN(3))
+		for i := range plan {
+			plan[i] = cutting{time.Duration(random.IntN(60)) * time.Millisecond, random.IntN(4)}
+		}
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			for _, next := range plan {
+				time.Sleep(next.after)
+				pid := connectOf(h)
+				switch next.how {
+				case 0:
+					_ = syscall.Kill(pid, syscall.SIGTERM) // It may be gone, as below.
+				case 1:
+					_ = syscall.Kill(pid, syscall.SIGSTOP)
+					time.Sleep(20 * time.Millisecond)
+					_ = syscall.Kill(pid, syscall.SIGCONT)
+				default:
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}
+		}()
+		var out bytes.Buffer
+		res, err := s.Do(testenv.Context(t), command.Request{Script: script, Stdin: bytes.NewReader(input), Stdout: &out})
+		<-over
+		what := fmt.Sprintf("round %d, %d cuts", round, cuts.Load())
+		require.NoError(t, err, what)
+		assert.Equal(t, 0, res.ExitCode, what)
+		assert.Equal(t, fmt.Sprintf("%x  -\n", sha256.Sum256(input))+want.String(), out.String(), what)
+		b, err := os.ReadFile(ran)
+		require.NoError(t, err)
+		assert.Equal(t, 1, strings.Count("\n"+string(b), fmt.Sprintf("\n%d\n", round)), "%s: it ran once", what)
+	}
+	t.Logf("%d commands, %d cuts", rounds, cuts.Load())
+	assert.Positive(t, cuts.Load())
+}
+
+// switched is a target whose sh is what a file says.
+func switched(t *testing.T) (target string, to func(script string)) {
+	t.Helper()
+	file := filepath.Join(testenv.TempDir(t), "how")
+	return "exec:sh " + file, func(script string) { require.NoError(t, os.WriteFile(file, []byte(script), 0o600)) }
+}
+
+// cut dials a machine, cuts the connection, and returns what the next call says when the target is another.
+func cut(t *testing.T, then string, opts *host.Options) error {
+	t.Helper()
+	m := machineOf(t, "sh")
+	target, to := switched(t)
+	to("exec " + strings.TrimPrefix(m.target, "exec:"))
+	h := dial(t, target, opts)
+	s, err := h.Session(testenv.Context(t), "s", &keeper.Spec{})
+	require.NoError(t, err)
+	to(then)
+	require.NoError(t, syscall.Kill(connectOf(h), syscall.SIGKILL))
+	began := time.Now()
+	_, err = s.Run(testenv.Context(t), "echo never >>"+m.home+"/ran")
+	require.Error(t, err)
+	assert.Less(t, time.Since(began), 15*time.Second)
+	assert.NoFileExists(t, m.home+"/ran")
+	return err
+}
+
+func TestAnotherMachineOfThatNameIsNotTakenForIt(t *testing.T) {
+	other := machineOf(t, "sh")
+	err := cut(t, "exec "+strings.TrimPrefix(other.target, "exec:"), nil)
+	require.ErrorIs(t, err, host.ErrLost)
+	assert.ErrorContains(t, err, "another machine, or container, answers there")
+}
+
+func TestWhatDoesNotHealIsNotTriedAgain(t *testing.T) {
+	for _, said := range []string{"me@there: Permission denied (publickey).", "Host key verification failed.", "Error response from daemon: No such container: web"} {
+		tries := filepath.Join(testenv.TempDir(t), "tries")
+		err := cut(t, "echo >>"+tries+"; echo '"+said+"' >&2; exit 255", nil)
+		require.ErrorIs(t, err, host.ErrLost)
+		assert.ErrorContains(t, err, said)
+		b, err := os.ReadFile(tries)
+		require.NoError(t, err)
+		assert.Less(t, len(b), 6, "a few calls, each of which tries once")
+	}
+}
+
+func TestReconnectingIsBounded(t *testing.T) {
+	err := cut(t, "exit 1", &host.Options{Reconnect: time.Second})
+	require.ErrorIs(t, err, host.ErrLost)
+	assert.ErrorContains(t, err, "cannot be had again")
+}
+
+// Whoever waits for a connection can give up, and then nobody dials any more.
+func TestReconnectingEndsWithThoseWhoWait(t *testing.T) {
+	m := machineOf(t, "sh")
+	target, to := switched(t)
+	to("exec " + strings.TrimPrefix(m.target, "exec:"))
+	h := dial(t, target, nil)
+	tries := filepath.Join(testenv.TempDir(t), "tries")
+	to("echo >>" + tries + "; exit 1")
+	require.NoError(t, syscall.Kill(connectOf(h), syscall.SIGKILL))
+	ctx, cancel := context.WithTimeout(testenv.Context(t), time.Second)
+	defer cancel()
+	_, err := h.List(ctx, false)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	to("exec " + strings.TrimPrefix(m.target, "exec:"))
+	_, err = h.List(testenv.Context(t), false)
+	require.NoError(t, err)
+	require.NoError(t, h.Disconnect())
+	_, err = h.List(testenv.Context(t), false)
+	require.ErrorIs(t, err, session.ErrClosed)
+}

@@ -1,0 +1,200 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptrace"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/connect"
+)
+
+// The pauses before a machine is dialled again, and how long that is tried.
+const (
+	firstPause   = 500 * time.Millisecond
+	longestPause = 5 * time.Second
+
+	DefaultReconnect = 5 * time.Minute
+)
+
+// reconnection is under way for as long as somebody waits for it.
+type reconnection struct {
+	done    chan struct{}
+	cancel  context.CancelFunc
+	waiting int
+	err     error // once it is done
+}
+
+// RoundTrip sends a request over the connection. If that is lost it is dialled again, and the request is sent again if it was not
+// sent, or may be sent twice.
+func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, twice := r.Header["Idempotency-Key"] // As net/http has it; see jsonhttp.Request.Again.
+	for {
+		l, err := h.connected(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		var sent atomic.Bool
+		resp, err := l.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+			WroteHeaders: func() { sent.Store(true) },
+		})))
+		if err == nil {
+			resp.Body = &body{resp.Body, h, l}
+			return resp, nil
+		}
+		if err = h.lost(l, err); !errors.Is(err, ErrLost) || sent.Load() && !twice || h.opts.Reconnect < 0 {
+			return nil, err
+		}
+		if r.GetBody != nil {
+			b, err := r.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			r = r.Clone(r.Context())
+			r.Body = b
+		}
+	}
+}
+
+// lost is an error of a request, and notes it if that is since the connection is lost.
+func (h *Host) lost(l link, err error) error {
+	if err = l.lost(err); !errors.Is(err, ErrLost) {
+		return err
+	}
+	h.mu.Lock()
+	first := h.link == l && h.why == nil && !h.closed
+	closed := h.closed
+	if first {
+		h.why = err
+	}
+	h.mu.Unlock()
+	switch {
+	case closed:
+		return errClosed
+	case first && h.opts.Reconnect >= 0 && h.opts.Lost != nil:
+		h.opts.Lost(err)
+	}
+	return err
+}
+
+// connected returns a link that is not known to be lost. It waits for one; ctx bounds that.
+func (h *Host) connected(ctx context.Context) (link, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		switch {
+		case h.closed:
+			return nil, errClosed
+		case h.why == nil:
+			return h.link, nil
+		case h.opts.Reconnect < 0:
+			return nil, h.why
+		}
+		if h.again == nil {
+			h.again = h.reconnect()
+		}
+		r := h.again
+		r.waiting++
+		h.mu.Unlock()
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+		}
+		h.mu.Lock()
+		if r.waiting--; r.waiting == 0 {
+			r.cancel() // Nobody waits for it.
+		}
+		select {
+		case <-r.done:
+			if r.err != nil {
+				return nil, r.err
+			}
+		default:
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// reconnect dials again, beside the caller, who holds mu.
+func (h *Host) reconnect() *reconnection {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &reconnection{done: make(chan struct{}), cancel: cancel}
+	before := h.link
+	h.beside.Go(func() {
+		defer cancel()
+		before.close() // First: a command that hangs shall not be there twice.
+		l, hello, err := h.dialAgain(ctx)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if err == nil {
+			h.link, h.hello, h.why, h.dialled = l, hello, nil, time.Now()
+		}
+		r.err, h.again = err, nil
+		close(r.done)
+	})
+	return r
+}
+
+// dialAgain dials until the same machine is reached, or that cannot be any more.
+func (h *Host) dialAgain(ctx context.Context) (link, connect.Hello, error) {
+	var none connect.Hello
+	o, before := h.opts, h.Hello()
+	o.Person = false // Nobody expects a question now.
+	began := time.Now()
+	pause := max(firstPause-time.Since(h.dialled), 0) // One that is lost at once is not dialled at once.
+	for next := firstPause; ; next = min(2*next, longestPause) {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, none, ctx.Err()
+		}
+		l, hello, err := dialLink(ctx, h.to, o)
+		if err == nil {
+			if why := other(before, hello); why != nil {
+				l.close()
+				return nil, none, &Error{Op: "reach", Target: h.target, Err: fmt.Errorf("%w: %w", ErrLost, why), Remedy: "dial it anew, if that is the one"}
+			}
+			return l, hello, nil
+		}
+		if !heals(err) || time.Since(began) >= h.opts.Reconnect || ctx.Err() != nil {
+			return nil, none, &Error{Op: "reach", Target: h.target, Err: fmt.Errorf("%w, and cannot be had again: %w", ErrLost, err)}
+		}
+		pause = next/2 + rand.N(next/2) // Others may have lost theirs, too.
+	}
+}
+
+// other says why what was reached is not what was reached before; nil if it is.
+func other(before, now connect.Hello) error {
+	switch {
+	case now.Boot != before.Boot:
+		return errors.New("the machine was started again, and what was kept there is gone")
+	case now.Place != before.Place:
+		return errors.New("another machine, or container, answers there")
+	}
+	return nil
+}
+
+// heals reports whether an error of a dial may be another one the next time, without anybody's doing.
+func heals(err error) bool {
+	for _, final := range []error{ErrNoBash, ErrNoProgram, ErrNoPlace, ErrSpoiled, exec.ErrNotFound} {
+		if errors.Is(err, final) {
+			return false
+		}
+	}
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return true
+	}
+	for _, one := range remedies {
+		if one.final && strings.Contains(e.Said, one.said) {
+			return false
+		}
+	}
+	return true
+}
