@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/limpet-sh/limpet/remote"
@@ -97,7 +96,8 @@ func (b *bench) startSSHD(dir string) (*sshServer, error) {
 	for name, text := range map[string]string{
 		"server": strings.Join([]string{
 			"ListenAddress 127.0.0.1", "Port " + port, "HostKey " + in("host"), "AuthorizedKeysFile " + in("user.pub"), "PidFile none", "StrictModes no", "UsePAM no", "PermitRootLogin yes",
-			"SetEnv XDG_STATE_HOME=" + in("there") + " XDG_CACHE_HOME=" + in("cache"), "",
+			// As deep in shells bash reads no startup files, whose time is the user's.
+			"SetEnv SHLVL=2 XDG_STATE_HOME=" + in("there") + " XDG_CACHE_HOME=" + in("cache"), "",
 		}, "\n"),
 		"client": strings.Join([]string{
 			"Host there", "HostName 127.0.0.1", "Port " + port, "UserKnownHostsFile /dev/null", "StrictHostKeyChecking no", "LogLevel ERROR", "IdentityFile " + in("user"), "IdentitiesOnly yes", "ControlPath " + in("mux"), "",
@@ -143,8 +143,8 @@ func (b *bench) startSSHD(dir string) (*sshServer, error) {
 func (s *sshServer) close() {
 	for _, cmd := range []*exec.Cmd{s.master, s.server} {
 		if cmd != nil && cmd.Process != nil {
-			_ = cmd.Process.Signal(syscall.SIGTERM) // It may have ended.
-			_ = cmd.Wait()                          // As above.
+			_ = cmd.Process.Kill() // It may have ended. Ssh loses a SIGTERM that comes while it closes a channel.
+			_ = cmd.Wait()         // As above.
 		}
 	}
 }

@@ -168,6 +168,11 @@ func (s *Session) Last() string {
 	return s.kept.Was.String()
 }
 
-// Close ends the session, with all that runs in it, and waits until the process over there is gone that kept it, for ten seconds at
+// Close ends the session, with all that runs in it, and waits until the process over there is gone that kept it, for 15 seconds at
 // most. It is safe to call twice.
-func (s *Session) Close() error { return s.host.Close(context.Background(), s.kept) }
+func (s *Session) Close() error {
+	const patience = 15 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return s.host.Close(ctx, s.kept)
+}

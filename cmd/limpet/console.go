@@ -37,7 +37,7 @@ func (c *console) logger() *slog.Logger { return slog.New(warnings{console: c}) 
 // notef tells the user something, on a line of its own on stderr. It may be
 // called by several goroutines at once: warnings come when they come.
 func (c *console) notef(format string, args ...any) {
-	line := fmt.Sprintf("limpet: "+format+"\n", args...)
+	line := harmless(fmt.Sprintf("limpet: "+format+"\n", args...))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asking {

@@ -83,7 +83,7 @@ func explain(err error) string {
 	if err == nil || isA[status](err) {
 		return ""
 	}
-	return oneLine(flagNames.Replace(unprefixed(err)) + remedy(err))
+	return oneLine(harmless(flagNames.Replace(unprefixed(err)) + remedy(err)))
 }
 
 // agentNames are flagNames for who cannot set flags, but tell those who can.

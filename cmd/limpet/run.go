@@ -157,8 +157,13 @@ func runScripts(flags runFlags, opts *shell.Options, run toRun) error {
 
 // runKept is runScripts in a session that is kept.
 func runKept(cmd *cobra.Command, flags runFlags, run toRun) error {
-	defer leaveOnHangup()()
-	ctx, stop := untilOneOf(context.Background(), syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
+	if flags.kept.name == "" { // The session ends with limpet.
+		signals = append(signals, syscall.SIGHUP)
+	} else {
+		defer leaveOnHangup()()
+	}
+	ctx, stop := untilOneOf(context.Background(), signals...)
 	defer stop()
 	console := newConsole()
 	sh, err := flags.kept.open(ctx, cmd, &flags.shell, console)

@@ -140,7 +140,7 @@ type keptShell struct {
 
 func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
 	req.Timeout, req.IdleTimeout, req.Env = k.flags.timeout, k.flags.idleTimeout, k.flags.env
-	req.UpdateEnv = k.env
+	req.UpdateEnv = k.place.CallerEnv()
 	req.ID, k.id = k.id, ""
 	req.Dir = k.enter
 	if k.noWait {

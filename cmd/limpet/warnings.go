@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // warnings shows what the library warns of, a line each:
@@ -96,6 +97,25 @@ func oneLine(text string) string {
 		}
 	}
 	return strings.Join(lines, "; ")
+}
+
+// harmless is a text without what a terminal would obey, as another machine may have made it, and no longer than anybody reads.
+func harmless(text string) string {
+	const most = 64 << 10
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) && (r != utf8.RuneError || size > 1) {
+			b.WriteString(text[:size])
+		} else {
+			b.WriteString(strings.Trim(strconv.Quote(text[:size]), `"`))
+		}
+		text = text[size:]
+	}
+	return b.String()
 }
 
 // shorten leaves out the middle of a long text: the beginning says what it is

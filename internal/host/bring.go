@@ -133,9 +133,13 @@ func (f *farShell) find(a answer, this program) string {
 		case "part":
 			parts = append(parts, line[1])
 		case "brought":
-			sum, file, _ := strings.Cut(line[1], " ")
-			if checkParts(parts, a.one("uid")) == nil && (sum == this.hash || sum == "") {
-				return f.startBrought(file)
+			const fields = 3
+			said := strings.SplitN(line[1], " ", fields)
+			if len(said) != fields || said[1] != strconv.FormatInt(this.size, 10) || said[0] != this.hash && said[0] != "-" {
+				continue
+			}
+			if checkParts(parts, a.one("uid")) == nil {
+				return f.startBrought(said[2])
 			}
 		}
 	}
@@ -172,7 +176,9 @@ func (f *farShell) bring(a answer, p program, progress func(sent, of int64)) (st
 		return "", fmt.Errorf("%w: there is no head(1)", ErrNoPlace)
 	}
 	var refused []string
-	for _, dir := range a.all("dir") {
+	const most = 8 // That many there are, and no more are believed.
+	dirs := a.all("dir")
+	for _, dir := range dirs[:min(len(dirs), most)] {
 		real, why, err := f.place(dir, a.one("uid"), p.size)
 		switch {
 		case err != nil:
@@ -243,6 +249,7 @@ func (f *farShell) sendTo(dir string, a answer, p program, progress func(sent, o
 			return io.ErrShortBuffer // It asks for more than there is.
 		}
 		sent += int64(len(piece))
+		f.goesOn()
 		return f.send(piece)
 	})
 	if err != nil {

@@ -140,7 +140,7 @@ func enter(far *farShell, o Options) (hello connect.Hello, err error) {
 		if err != nil {
 			return hello, err
 		}
-		read += len(line)
+		read += len(line) + 1
 		said, ok := strings.CutPrefix(line, connect.Ready+" "+far.mark+" ")
 		if !ok {
 			_, _ = far.noise.Write([]byte(line + "\n")) // It cannot fail.

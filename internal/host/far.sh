@@ -32,7 +32,8 @@ limpet_probe() {
 		if [ ! -f "$file" ] || [ ! -x "$file" ]; then continue; fi
 		limpet_parts "$dir/$hash"
 		limpet_say part "$(ls -ldn "$file")"
-		limpet_say brought "$(limpet_sum "$file") $file"
+		sum=$(limpet_sum "$file")
+		limpet_say brought "${sum:--} $(($(wc -c <"$file"))) $file"
 	done
 }
 
@@ -60,7 +61,7 @@ limpet_sum() {
 
 # Makes $dir, for a program that is brought, and says who may change it, how much room there is, and whether programs can be
 # executed there.
-limpet_place() {
+limpet_place() (
 	umask 077
 	mkdir -p "$dir" || return 1
 	limpet_say real "$(cd "$dir" && pwd -P)"
@@ -70,29 +71,32 @@ limpet_place() {
 	printf '#!/bin/sh\nexit 0\n' >"$try" && chmod 700 "$try"
 	if "$try"; then limpet_say executes; fi
 	rm -f "$try"
-}
+)
 
 # Receives a program in $pieces of $size bytes, the last of $last, packed if $packed is yes, as $part in $dir. Each piece comes when it
 # was said that it may: some shells, and some heads, read ahead.
-limpet_receive() {
+limpet_receive() (
 	umask 077
-	part=$dir/part-$m # A pid is not enough: other machines may share the directory.
-	: >"$part" || return 1
+	new=$dir/part-$m # A pid is not enough: other machines may share the directory.
+	: >"$new" || return 1
 	i=0
 	while [ "$i" -lt "$pieces" ]; do
 		limpet_say ready "$i"
 		i=$((i + 1))
 		if [ "$i" -eq "$pieces" ]; then size=$last; fi
 		# All of it is taken, also where there is no room: the shell must not meet it.
-		head -c "$size" | { cat >>"$part" || cat >/dev/null; }
+		head -c "$size" | { cat >>"$new" || cat >/dev/null; }
 	done
-	if [ "$packed" = yes ]; then gzip -dc <"$part" >"$part.out" && mv -f "$part.out" "$part"; fi
-	limpet_say sum "$(limpet_sum "$part") $(wc -c <"$part")"
-	limpet_say part "$part"
-}
+	if [ "$packed" = yes ]; then gzip -dc <"$new" >"$new.out" && mv -f "$new.out" "$new"; fi
+	limpet_say sum "$(limpet_sum "$new") $(wc -c <"$new")"
+	limpet_say part "$new"
+)
 
 # Gives $part, which has arrived whole, its name, $file.
-limpet_keep() { mkdir -p "${file%/*}" && chmod 700 "$part" && mv -f "$part" "$file"; }
+limpet_keep() (
+	umask 077
+	mkdir -p "${file%/*}" && chmod 700 "$part" && mv -f "$part" "$file"
+)
 
 # Removes $part, which has not.
 limpet_drop() { rm -f "$part" "$part.out"; }

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -78,6 +79,9 @@ type Host struct {
 	why       error         // why it is lost; nil while it is not
 	again     *reconnection // that is under way; nil if there is none
 	dialled   time.Time
+	outage    time.Time // since when there was no answer; zero while there are
+	vain      error     // why it could not be dialled again, and when that was
+	triedAt   time.Time
 	closed    bool
 	temporary []*keeper.Kept // the sessions that are to end with the connection
 }
@@ -230,6 +234,8 @@ func (h *Host) ask(ctx context.Context, method, name, path string, content, valu
 // List implements [keeper.Place].
 func (h *Host) List(ctx context.Context, all bool) (list []keeper.Listed, err error) {
 	err = h.asks.Call(ctx, jsonhttp.Request{Method: http.MethodGet, Path: "/kept?all=" + strconv.FormatBool(all), Again: true}, &list)
+	// A name is printed as it is, and is the beginning of a path.
+	list = slices.DeleteFunc(list, func(one keeper.Listed) bool { return !session.ValidName(one.Record.Name) })
 	return list, err
 }
 

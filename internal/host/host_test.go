@@ -98,6 +98,11 @@ func TestASessionIsKeptOverThere(t *testing.T) {
 	assert.True(t, s.Made)
 	_, err = s.Run(testenv.Context(t), "cd /tmp; x=1")
 	require.NoError(t, err)
+	res, err := s.Run(testenv.Context(t), "umask")
+	require.NoError(t, err)
+	umask, err := exec.Command("bash", "-c", "umask").Output()
+	require.NoError(t, err)
+	assert.Equal(t, string(umask), res.Stdout.String(), "that of who is there, and not the one for what is brought")
 	require.NoError(t, h.Disconnect())
 
 	brought = 0
@@ -105,7 +110,7 @@ func TestASessionIsKeptOverThere(t *testing.T) {
 	assert.Zero(t, brought, "it is there")
 	s, err = h.Session(testenv.Context(t), "b", nil)
 	require.NoError(t, err)
-	res, err := s.Run(testenv.Context(t), "echo $PWD $x $HOME")
+	res, err = s.Run(testenv.Context(t), "echo $PWD $x $HOME")
 	require.NoError(t, err)
 	assert.Equal(t, "/tmp 1 "+m.home+"\n", res.Stdout.String())
 }

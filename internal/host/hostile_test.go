@@ -43,6 +43,7 @@ read -r line
 	)
 	for name, script := range map[string]string{
 		"a flood without an end":     `exec yes`,
+		"lines with nothing":         `exec yes ''`,
 		"a line without an end":      `exec yes ' ' | tr -d '\n'`,
 		"answers without an end":     `while :; do echo "$m part x"; done`,
 		"an end that makes no sense": `echo "$m end x"; exec sleep 1000`,

@@ -34,7 +34,6 @@ type reconnection struct {
 // RoundTrip sends a request over the connection. If that is lost it is dialled again, and the request is sent again if it was not
 // sent, or may be sent twice.
 func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
-	_, twice := r.Header["Idempotency-Key"] // As net/http has it; see jsonhttp.Request.Again.
 	for {
 		l, err := h.connected(r.Context())
 		if err != nil {
@@ -45,10 +44,13 @@ func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
 			WroteHeaders: func() { sent.Store(true) },
 		})))
 		if err == nil {
+			h.mu.Lock()
+			h.outage = time.Time{}
+			h.mu.Unlock()
 			resp.Body = &body{resp.Body, h, l}
 			return resp, nil
 		}
-		if err = h.lost(l, err); !errors.Is(err, ErrLost) || sent.Load() && !twice || h.opts.Reconnect < 0 {
+		if err = h.lost(l, err); !errors.Is(err, ErrLost) || sent.Load() && !mayBeSentTwice(r) || h.opts.Reconnect < 0 {
 			return nil, err
 		}
 		if r.GetBody != nil {
@@ -62,6 +64,23 @@ func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
+// mayBeSentTwice reports whether a request does no harm when it is answered a second time, minutes later: it reads, or is about one command,
+// which has an id, or one piece of its input, which has an offset.
+func mayBeSentTwice(r *http.Request) bool {
+	path := r.URL.Path
+	switch {
+	case r.Method == http.MethodGet, strings.HasSuffix(path, "/commands"), strings.Contains(path, "/commands/"), strings.HasSuffix(path, "/follow"):
+		return true
+	case strings.Contains(path, "/jobs/"):
+		for _, reads := range []string{"/list", "/get", "/poll", "/log", "/search", "/history", "/wait"} {
+			if strings.HasSuffix(path, reads) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // lost is an error of a request, and notes it if that is since the connection is lost.
 func (h *Host) lost(l link, err error) error {
 	if err = l.lost(err); !errors.Is(err, ErrLost) {
@@ -71,7 +90,10 @@ func (h *Host) lost(l link, err error) error {
 	first := h.link == l && h.why == nil && !h.closed
 	closed := h.closed
 	if first {
-		h.why = err
+		h.why, h.vain = err, nil
+		if h.outage.IsZero() {
+			h.outage = time.Now()
+		}
 	}
 	h.mu.Unlock()
 	switch {
@@ -95,6 +117,8 @@ func (h *Host) connected(ctx context.Context) (link, error) {
 			return h.link, nil
 		case h.opts.Reconnect < 0:
 			return nil, h.why
+		case h.vain != nil && time.Since(h.triedAt) < longestPause:
+			return nil, h.vain // Whoever asks again at once has the same answer.
 		}
 		if h.again == nil {
 			h.again = h.reconnect()
@@ -112,10 +136,12 @@ func (h *Host) connected(ctx context.Context) (link, error) {
 		}
 		select {
 		case <-r.done:
-			if r.err != nil {
+			if r.err != nil && !errors.Is(r.err, context.Canceled) { // Else those who waited before are gone, or it is closed.
 				return nil, r.err
 			}
 		default:
+		}
+		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -135,6 +161,9 @@ func (h *Host) reconnect() *reconnection {
 		if err == nil {
 			h.link, h.hello, h.why, h.dialled = l, hello, nil, time.Now()
 		}
+		if err != nil && ctx.Err() == nil {
+			h.vain, h.triedAt = err, time.Now()
+		}
 		r.err, h.again = err, nil
 		close(r.done)
 	})
@@ -146,8 +175,13 @@ func (h *Host) dialAgain(ctx context.Context) (link, connect.Hello, error) {
 	var none connect.Hello
 	o, before := h.opts, h.Hello()
 	o.Person = false // Nobody expects a question now.
-	began := time.Now()
-	pause := max(firstPause-time.Since(h.dialled), 0) // One that is lost at once is not dialled at once.
+	h.mu.Lock()
+	began := h.outage // It may have been had since, but no answer.
+	pause := max(firstPause-time.Since(h.dialled), 0)
+	h.mu.Unlock()
+	if since := time.Since(began); since > firstPause {
+		pause = min(max(pause, since/4), longestPause) // One that is lost again and again is dialled less often.
+	}
 	for next := firstPause; ; next = min(2*next, longestPause) {
 		select {
 		case <-time.After(pause):

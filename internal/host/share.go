@@ -1,7 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -13,6 +15,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,6 +26,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/wire"
 )
 
 // A connection that is shared has a process of its own on this machine, which keeps it until nobody has used it for a while. All
@@ -92,7 +97,7 @@ func share(ctx context.Context, t Target, o Options) (link, connect.Hello, error
 	if err != nil {
 		return nil, none, err
 	}
-	sum := sha256.Sum256([]byte(t.said))
+	sum := sha256.Sum256([]byte(t.key()))
 	const short = 8
 	dir := filepath.Join(all, hex.EncodeToString(sum[:short]))
 	if l, now := join(ctx, t.said, dir); l != nil {
@@ -117,11 +122,33 @@ func share(ctx context.Context, t Target, o Options) (link, connect.Hello, error
 		d.process.end()
 		return nil, none, fmt.Errorf("sharing the connection: %w", err)
 	}
-	if l, now := join(ctx, t.said, dir); l != nil {
-		return l, now.Hello, nil
+	const tries = 5 // On a busy machine it takes its time.
+	for range tries {
+		if l, now := join(ctx, t.said, dir); l != nil {
+			return l, now.Hello, nil
+		}
 	}
 	b, _, _ := statedir.Tail(filepath.Join(dir, saidFile), mostRecord) // For people.
 	return nil, none, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: the process that shares the connection ended at once", ErrUnreached), Said: plain(b)}
+}
+
+// key is what two targets have in common that mean the same machine: for a command also where it is executed, and what says which engine
+// an engine's client talks to.
+func (t Target) key() string {
+	parts := []string{t.said}
+	if t.argv[0] != "ssh" || !strings.HasPrefix(t.said, "ssh:") {
+		for _, name := range []string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "KUBECONFIG", "PATH"} {
+			parts = append(parts, name+"="+os.Getenv(name))
+		}
+	}
+	if strings.HasPrefix(t.said, "exec:") {
+		dir, err := os.Getwd()
+		if err != nil {
+			dir = rand.Text() // There is no telling: it is shared with nobody.
+		}
+		parts = append(parts, dir)
+	}
+	return strings.Join(parts, "\x00")
 }
 
 // makeShared makes a directory, for the user alone.
@@ -172,12 +199,14 @@ func join(ctx context.Context, target, dir string) (*sharedLink, sharedNow) {
 		l.close()
 		return nil, now
 	}
+	l.since = now.Since
 	return l, now
 }
 
 // sharedLink is the way by the process that shares the connection.
 type sharedLink struct {
 	target, dir string
+	since       time.Time // of the connection
 	transport   *http.Transport
 }
 
@@ -191,16 +220,20 @@ func (l *sharedLink) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // lost is an error of a request: the process is gone when it can be asked no more, and has said why.
 func (l *sharedLink) lost(err error) error {
-	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, fs.ErrNotExist} {
-		if errors.Is(err, gone) {
-			why, _ := statedir.Read(filepath.Join(l.dir, whyFile), mostRecord) // None is known then.
-			if len(why) == 0 {
-				why = []byte("the process that shared it is gone")
-			}
-			return &Error{Op: "ask", Target: l.target, Err: fmt.Errorf("%w: %s", ErrLost, plain(why))}
+	if !slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, fs.ErrNotExist}, func(gone error) bool { return errors.Is(err, gone) }) {
+		return err
+	}
+	if again, now := join(context.Background(), l.target, l.dir); again != nil {
+		again.close()
+		if now.Since.Equal(l.since) { // It is there: this answer alone broke off.
+			return fmt.Errorf("%w: the answer broke off", wire.ErrUnreachable)
 		}
 	}
-	return err
+	why, _ := statedir.Read(filepath.Join(l.dir, whyFile), mostRecord) // None is known then.
+	if len(why) == 0 {
+		why = []byte("the process that shared it is gone")
+	}
+	return &Error{Op: "ask", Target: l.target, Err: fmt.Errorf("%w: %s", ErrLost, plain(why))}
 }
 
 func (l *sharedLink) close() { l.transport.CloseIdleConnections() }
@@ -212,7 +245,7 @@ func (d *direct) leave(dir string, record sharedRecord) error {
 		return err
 	}
 	record.Process, record.Name = st.ID(), d.process.name
-	for _, name := range []string{socketFile, whyFile} { // Of the one before.
+	for _, name := range []string{socketFile, socketFile + socket.NewExt, whyFile} { // Of the one before.
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -293,12 +326,16 @@ func (s Shared) End(ctx context.Context) error {
 	if err := asking(l).Call(ctx, jsonhttp.Request{Method: http.MethodPost, Path: "/shared/end"}, &struct{}{}); err != nil {
 		return err
 	}
-	for { // Until nobody can join it any more.
-		again, _ := join(ctx, s.Target, s.dir)
+	const patience = 10 * time.Second
+	for began := time.Now(); time.Since(began) < patience && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		again, now := join(ctx, s.Target, s.dir)
 		if again == nil {
 			return context.Cause(ctx)
 		}
 		again.close()
-		time.Sleep(time.Millisecond)
+		if !now.Since.Equal(s.Since) {
+			return nil // It is the next one.
+		}
 	}
+	return cmp.Or(context.Cause(ctx), fmt.Errorf("the connection to %s does not end", s.Target))
 }

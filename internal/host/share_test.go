@@ -92,6 +92,13 @@ func TestAConnectionIsSharedByAll(t *testing.T) {
 	require.ErrorIs(t, err, host.ErrLost)
 	h = dial(t, m.target, &host.Options{Share: true})
 	assert.False(t, ends[connectOf(h)])
+
+	// The same words may mean another machine elsewhere.
+	t.Chdir(testenv.TempDir(t))
+	other := dial(t, m.target, &host.Options{Share: true})
+	assert.NotEqual(t, connectOf(h), connectOf(other))
+	t.Setenv("DOCKER_HOST", "unix:///elsewhere")
+	assert.NotEqual(t, connectOf(other), connectOf(dial(t, m.target, &host.Options{Share: true})))
 }
 
 // dialNow is dial for goroutines.

@@ -52,6 +52,8 @@ type shared struct {
 	dir    string
 	record sharedRecord
 	http   *http.ClientConn
+	conn   *pipe.Conn
+	told   chan struct{} // closed when nobody can join any more, and it is written why
 
 	mu     sync.Mutex
 	active int
@@ -61,7 +63,7 @@ type shared struct {
 
 // keep keeps the connection of a directory, until it is lost, or nobody has used it for a while.
 func keep(dir string) error {
-	s := &shared{dir: dir, idle: make(chan struct{})}
+	s := &shared{dir: dir, idle: make(chan struct{}), told: make(chan struct{})}
 	if err := statedir.ReadJSON(filepath.Join(dir, recordFile), &s.record, mostRecord); err != nil {
 		return err
 	}
@@ -86,10 +88,15 @@ func keep(dir string) error {
 		defer close(drained)
 		_, _ = io.Copy(&said, files[2]) // It ends with the command, or below.
 	}()
+	own, err := os.Lstat(filepath.Join(dir, socketFile))
+	if err != nil {
+		return err // Another connection is made already: this one was too slow.
+	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT) // Nobody who means the connection sends such.
 	conn := pipe.New(nil, files[1], files[0], pipe.Times{})
+	s.conn = conn
 	if s.http, err = pipe.Client(context.Background(), conn); err != nil {
 		return err
 	}
@@ -97,17 +104,18 @@ func keep(dir string) error {
 	server := socket.NewServer(s, wire.Refuse)
 	server.Serve(listener)
 
-	why := error(nil)
 	select {
 	case <-conn.Done():
-		why = s.ended(conn.Err(), &said)
 	case <-s.idle:
 	case <-signals:
 	}
-	if why != nil {
-		_ = statedir.Write(filepath.Join(dir, whyFile), []byte(why.Error())) // For people.
+	if now, err := os.Lstat(filepath.Join(dir, socketFile)); err == nil && os.SameFile(own, now) { // Else it is that of the next connection.
+		_ = os.Remove(filepath.Join(dir, socketFile)) // First: nobody else comes.
 	}
-	_ = os.Remove(filepath.Join(dir, socketFile)) // First: nobody else comes.
+	if lost := conn.Err(); lost != nil {
+		_ = statedir.Write(filepath.Join(dir, whyFile), []byte(s.ended(lost, &said).Error())) // For people.
+	}
+	close(s.told)
 	server.Close(errClosed)
 	_ = conn.Close() // It has nothing to say.
 	s.end()
@@ -176,6 +184,9 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		wire.Answer(w, nil, err)
 		return
 	}
+	if s.conn.Err() != nil {
+		s.abort() // It is about to end.
+	}
 	switch r.Method + " " + r.URL.Path {
 	case "GET /v1/shared":
 		s.mu.Lock()
@@ -200,10 +211,22 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	resp, err := s.http.RoundTrip(ask)
 	if err != nil {
-		panic(http.ErrAbortHandler) // The program sees that there is no answer.
+		s.abort()
 	}
 	defer resp.Body.Close() // It is read, or not wanted.
 	if !jsonhttp.Relay(w, resp) {
-		panic(http.ErrAbortHandler) // As above: it is not whole.
+		s.abort()
 	}
+}
+
+// abort has a program see that there is no answer, or that it is not whole. If the connection is lost the program can read why then.
+func (s *shared) abort() {
+	if s.conn.Err() != nil {
+		const patience = time.Second
+		select {
+		case <-s.told:
+		case <-time.After(patience):
+		}
+	}
+	panic(http.ErrAbortHandler)
 }

@@ -26,6 +26,7 @@ type farShell struct {
 	from     *bufio.Reader // of out
 	mark     string
 	patience time.Duration // without any sign of life
+	until    time.Time     // when it must be over, but for a program that is being sent
 	noise    noise
 	taught   bool // it has the functions of far.sh
 }
@@ -43,7 +44,20 @@ var errFunction = errors.New("a step over there failed")
 var errFlood = errors.New("it printed too much that makes no sense: what is reached there is no POSIX sh, or it prints on its own")
 
 func newFarShell(to, out *os.File, patience time.Duration) *farShell {
-	return &farShell{to: to, out: out, from: bufio.NewReaderSize(out, mostLine), mark: "limpet-" + rand.Text(), patience: patience}
+	f := &farShell{to: to, out: out, from: bufio.NewReaderSize(out, mostLine), mark: "limpet-" + rand.Text(), patience: patience}
+	f.goesOn()
+	return f
+}
+
+// goesOn gives it more time, since there is progress.
+func (f *farShell) goesOn() { f.until = time.Now().Add(2 * f.patience) }
+
+// deadline is when the next sign of life must have come.
+func (f *farShell) deadline() time.Time {
+	if soon := time.Now().Add(f.patience); soon.Before(f.until) {
+		return soon
+	}
+	return f.until
 }
 
 // call runs a function of far.sh with variables, and returns the lines of its answer. The function reads no standard input, unless
@@ -117,7 +131,7 @@ func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\
 func (f *farShell) send(b []byte) error {
 	const piece = 32 << 10
 	for len(b) > 0 {
-		_ = f.to.SetWriteDeadline(time.Now().Add(f.patience)) // A pipe has deadlines.
+		_ = f.to.SetWriteDeadline(f.deadline()) // A pipe has deadlines.
 		n, err := f.to.Write(b[:min(piece, len(b))])
 		if err != nil {
 			return f.broken(err)
@@ -134,7 +148,7 @@ func (f *farShell) line() (word, rest string, err error) {
 		if err != nil {
 			return "", "", err
 		}
-		read += len(line)
+		read += len(line) + 1
 		if text, ok := strings.CutPrefix(line, f.mark+" "); ok {
 			word, rest, _ = strings.Cut(text, " ")
 			return word, strings.TrimSpace(rest), nil
@@ -146,7 +160,7 @@ func (f *farShell) line() (word, rest string, err error) {
 
 // raw reads a line without its newline. A terminal puts a carriage return before that.
 func (f *farShell) raw() (string, error) {
-	_ = f.out.SetReadDeadline(time.Now().Add(f.patience)) // As above.
+	_ = f.out.SetReadDeadline(f.deadline()) // As above.
 	b, err := f.from.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
 		err = nil // It is noise, or a lie.

@@ -56,7 +56,8 @@ func startSSHD(t *testing.T, more ...string) *sshd {
 	s.write(t, "sshd_config", append([]string{
 		"ListenAddress 127.0.0.1", "Port " + s.port, "HostKey " + s.path("host"), "AuthorizedKeysFile " + s.path("user.pub"), "PidFile none",
 		"StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PermitRootLogin yes", "MaxStartups 100",
-		"SetEnv XDG_STATE_HOME=" + s.state + " XDG_CACHE_HOME=" + cache() + " GORACE=" + race,
+		// Of a user who is deep in shells bash reads no startup files.
+		"SetEnv SHLVL=2 XDG_STATE_HOME=" + s.state + " XDG_CACHE_HOME=" + cache() + " GORACE=" + race,
 	}, more...)...)
 	cmd := exec.Command(path, "-D", "-e", "-f", s.path("sshd_config"))
 	var said bytes.Buffer
