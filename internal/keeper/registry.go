@@ -112,17 +112,19 @@ func (r *Registry) make() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("the directory of kept sessions, %s, cannot be had: %w", r.dir, err)
+		return fmt.Errorf("%w, %s, cannot be had: %w", errNoDirectory, r.dir, err)
 	}
 	return nil
 }
+
+var errNoDirectory = errors.New("the directory of kept sessions")
 
 // remedyOf is what to do about an error of a directory.
 func remedyOf(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "make room there"
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, errNoDirectory), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
 		return "set XDG_STATE_HOME to a directory that can be written"
 	}
 	return ""
@@ -131,26 +133,11 @@ func remedyOf(err error) string {
 // lock holds the names. It waits for whoever has them, who may stand still; ctx bounds that. Call
 // unlock.
 func (r *Registry) lock(ctx context.Context) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(r.dir, lockFile), os.O_RDWR|os.O_CREATE, statedir.FileMode)
-	if err != nil {
-		return nil, err
+	unlock, err = statedir.Lock(ctx, filepath.Join(r.dir, lockFile))
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("another program is about to take a name: %w", err)
 	}
-	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = f.Close() }, nil // Nothing was written.
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			_ = f.Close() // As above.
-			return nil, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			_ = f.Close() // As above.
-			return nil, fmt.Errorf("another program is about to take a name: %w", context.Cause(ctx))
-		}
-	}
+	return unlock, err
 }
 
 func flock(f *os.File, how int) error {

@@ -4,6 +4,7 @@ package statedir
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/google/renameio/v2"
 )
@@ -129,4 +131,29 @@ func ReadJSON(path string, v any, most int64) error {
 		return fmt.Errorf("%s is damaged: %w: %w", path, fs.ErrInvalid, err)
 	}
 	return nil
+}
+
+// Lock takes the lock of a file, which is made if it is not there. It waits while another program has the lock; ctx bounds that, and the
+// error is its cause then. The caller must call unlock.
+func Lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, FileMode)
+	if err != nil {
+		return nil, err
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil // Nothing was written.
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			_ = f.Close() // As above.
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			_ = f.Close() // As above.
+			return nil, context.Cause(ctx)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package statedir_test
 
 import (
+	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -87,4 +89,27 @@ func TestNoSymbolicLinkIsFollowed(t *testing.T) {
 	require.ErrorIs(t, statedir.ReadJSON(link, &n, 10), fs.ErrInvalid)
 	require.NoError(t, os.Symlink(dir, filepath.Join(dir, "here")))
 	require.NoError(t, statedir.ReadJSON(filepath.Join(dir, "here", "file"), &n, 10), "the directory may be elsewhere")
+}
+
+func TestALockIsWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	unlock, err := statedir.Lock(t.Context(), path)
+	require.NoError(t, err)
+	over := errors.New("over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(over)
+	_, err = statedir.Lock(ctx, path)
+	require.ErrorIs(t, err, over)
+	got := make(chan error, 1)
+	go func() {
+		again, err := statedir.Lock(t.Context(), path)
+		if err == nil {
+			again()
+		}
+		got <- err
+	}()
+	unlock()
+	require.NoError(t, <-got)
+	_, err = statedir.Lock(t.Context(), filepath.Join(path, "below"))
+	require.ErrorIs(t, err, syscall.ENOTDIR)
 }
