@@ -39,7 +39,8 @@ type Program struct {
 type Hello struct {
 	wire.Hello
 
-	// Place is drawn at random once for a directory of sessions: another one means that what was kept there is not here.
+	// Place identifies the directory of sessions, by a random ID that is written there once. If it changes between two connections,
+	// the sessions of the first are not here: the container was made anew, say.
 	Place string `json:"place"`
 
 	// CallerEnv is what the connection brings to a session there: an SSH agent that is forwarded, for one.
@@ -66,7 +67,7 @@ func Serve(nonce string, p Program) error {
 	hello, err := json.Marshal(Hello{
 		Hello: wire.Hello{
 			Protocol: [2]int{wire.Version, wire.Version}, Version: p.Version, PID: os.Getpid(),
-			ID: filepath.Base(registry.Dir()), Boot: filepath.Base(registry.Dir()), Machine: machine(),
+			Boot: filepath.Base(registry.Dir()), Machine: machine(),
 		},
 		Place: place, CallerEnv: registry.CallerEnv(),
 	})

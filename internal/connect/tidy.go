@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// What was brought is removed when nobody has used it for so long, and no program runs that is it. What did not arrive whole goes
-// sooner.
+// A copied program is removed when no connection has used it for unusedFor and no process runs it; an incomplete copy after partFor.
 const (
 	unusedFor = 30 * 24 * time.Hour
 	partFor   = 24 * time.Hour

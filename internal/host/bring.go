@@ -25,7 +25,7 @@ var (
 	// ErrNoBash means that there is no bash, without which limpet can do nothing.
 	ErrNoBash = errors.New("there is no bash over there")
 
-	// ErrNoProgram means that this limpet is for other machines, and that there is none for that one.
+	// ErrNoProgram means that the other machine has another system or processor, and that no limpet for it was found here.
 	ErrNoProgram = errors.New("there is no limpet for it here")
 
 	// ErrNoPlace means that there is no directory that a program can be brought to.
@@ -146,8 +146,9 @@ func (f *farShell) find(a answer, this program) string {
 	return ""
 }
 
-// checkParts refuses a path of which somebody else may change a part. Each is as ls -ldn prints it. What is in a directory with the
-// sticky bit only its owner can change.
+// checkParts returns an error if another user than uid and root can change the file or directory at the beginning of parts, or a
+// directory above it. Each part is a line of ls -ldn. A directory with the sticky bit may be writable for all: only the owner of an
+// entry can replace it there.
 func checkParts(parts []string, uid string) error {
 	if len(parts) == 0 {
 		return errors.New("nobody says who may change it")
@@ -216,7 +217,8 @@ func (f *farShell) place(dir, uid string, size int64) (real, why string, err err
 	return a.one("real"), "", nil
 }
 
-// sendTo sends a program in pieces, of which each is awaited.
+// sendTo copies a program to a directory, and returns the command line that executes the copy. It sends each piece when the shell has
+// said that it is ready for it: see limpet_receive.
 func (f *farShell) sendTo(dir string, a answer, p program, progress func(sent, of int64)) (string, error) {
 	const size = 1 << 20
 	b, err := os.ReadFile(p.path)

@@ -97,7 +97,7 @@ func TestASpoiledProgramIsNotExecuted(t *testing.T) {
 				require.NoError(t, os.Remove(filepath.Join(dir, name)))
 				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 			}
-			if name == "no room" { // Whoever takes the rest is another cat.
+			if name == "no room" { // The cat that writes the copy fails; the cat that discards the rest of the piece works.
 				require.NoError(t, os.WriteFile(filepath.Join(dir, "cat"), []byte("#!/bin/sh\ncase $(readlink /proc/$$/fd/1) in */part-*) /usr/bin/head -c 1000; exit 1 ;; esac\nexec /usr/bin/cat\n"), 0o755))
 				require.NoError(t, os.Symlink("/usr/bin/readlink", filepath.Join(dir, "readlink")))
 			}

@@ -114,7 +114,10 @@ func Dial(ctx context.Context, t Target, opts *Options) (*Host, error) {
 // dialLink dials once.
 func dialLink(ctx context.Context, t Target, o Options) (link, connect.Hello, error) {
 	if o.Share {
-		return share(ctx, t, o)
+		l, hello, err := share(ctx, t, o)
+		if !errors.Is(err, errNotShared) { // Else it is this program's alone, which costs the next one a dial.
+			return l, hello, err
+		}
 	}
 	d, hello, err := reach(ctx, t, o)
 	if err != nil {
@@ -172,9 +175,6 @@ func (h *Host) Hello() connect.Hello {
 	defer h.mu.Unlock()
 	return h.hello
 }
-
-// Target is what was dialled.
-func (h *Host) Target() string { return h.target }
 
 // CallerEnv implements [keeper.Place].
 func (h *Host) CallerEnv() []string { return h.Hello().CallerEnv }

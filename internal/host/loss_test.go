@@ -22,6 +22,20 @@ import (
 // connectOf is the pid of the limpet at the other end, which is on this machine.
 func connectOf(h *host.Host) int { return h.Hello().PID }
 
+// sleeping runs a command that does not end, and returns when it has begun. The channel gets the error of the call.
+func sleeping(t *testing.T, s session.Handle) <-chan error {
+	t.Helper()
+	file := testenv.TempDir(t) + "/begun"
+	called := make(chan error, 1)
+	ctx := testenv.Context(t)
+	go func() {
+		_, err := s.Run(ctx, "echo >"+file+"; sleep 1000")
+		called <- err
+	}()
+	testenv.AwaitFile(t, file)
+	return called
+}
+
 // A connection that is lost ends the call and not the command: asked for again by its id it was run once.
 func TestALostConnectionLosesNothing(t *testing.T) {
 	m := machineOf(t, "sh")
@@ -115,13 +129,7 @@ func TestAKeeperThatIsKilledIsGone(t *testing.T) {
 	h := dial(t, m.target, nil)
 	s, err := h.Session(ctx, "s", &keeper.Spec{})
 	require.NoError(t, err)
-	file := testenv.TempDir(t) + "/begun"
-	called := make(chan error, 1)
-	go func() {
-		_, err := s.Run(ctx, "echo >"+file+"; sleep 1000")
-		called <- err
-	}()
-	testenv.AwaitFile(t, file)
+	called := sleeping(t, s)
 	require.NoError(t, syscall.Kill(s.Record.PID, syscall.SIGKILL))
 	err = <-called
 	require.ErrorIs(t, err, wire.ErrGone)
@@ -147,13 +155,7 @@ func TestDisconnectEndsWhatIsUnderWay(t *testing.T) {
 	h := dial(t, m.target, nil)
 	s, err := h.Session(ctx, "s", &keeper.Spec{})
 	require.NoError(t, err)
-	file := testenv.TempDir(t) + "/begun"
-	called := make(chan error, 1)
-	go func() {
-		_, err := s.Run(ctx, "echo >"+file+"; sleep 1000")
-		called <- err
-	}()
-	testenv.AwaitFile(t, file)
+	called := sleeping(t, s)
 	s.Disconnect()
 	require.ErrorIs(t, <-called, session.ErrClosed)
 	require.NoError(t, h.Disconnect())

@@ -90,12 +90,15 @@ func sharedAt() (string, error) {
 	return filepath.Join(dir, sharedDir, filepath.Base(r.Dir())), nil // Of this boot.
 }
 
+// errNotShared means that there is no directory in which a connection can be shared. Nothing was done.
+var errNotShared = errors.New("the connection cannot be shared")
+
 // share returns the link by the connection that is shared, which is made if there is none.
 func share(ctx context.Context, t Target, o Options) (link, connect.Hello, error) {
 	none := connect.Hello{}
 	all, err := sharedAt()
 	if err != nil {
-		return nil, none, err
+		return nil, none, fmt.Errorf("%w: %w", errNotShared, err)
 	}
 	sum := sha256.Sum256([]byte(t.key()))
 	const short = 8
@@ -104,11 +107,14 @@ func share(ctx context.Context, t Target, o Options) (link, connect.Hello, error
 		return l, now.Hello, nil
 	}
 	if err := makeShared(dir); err != nil {
-		return nil, none, fmt.Errorf("the directory of connections that are shared, %s, cannot be had: %w", dir, err)
+		return nil, none, fmt.Errorf("%w: %s: %w", errNotShared, dir, err)
 	}
-	unlock, err := lock(ctx, filepath.Join(dir, lockFile))
-	if err != nil {
-		return nil, none, err
+	unlock, err := statedir.Lock(ctx, filepath.Join(dir, lockFile))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, none, fmt.Errorf("another program is about to reach the machine: %w", err)
+	case err != nil:
+		return nil, none, fmt.Errorf("%w: %w", errNotShared, err)
 	}
 	defer unlock()
 	if l, now := join(ctx, t.said, dir); l != nil { // It was made just now.
@@ -157,30 +163,6 @@ func makeShared(dir string) error {
 		return err
 	}
 	return statedir.Private(dir)
-}
-
-// lock waits for a lock. Call unlock.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, statedir.FileMode)
-	if err != nil {
-		return nil, err
-	}
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		switch {
-		case err == nil:
-			return func() { _ = f.Close() }, nil // Nothing was written.
-		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
-			_ = f.Close() // As above.
-			return nil, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			_ = f.Close() // As above.
-			return nil, fmt.Errorf("another program is about to reach the machine: %w", context.Cause(ctx))
-		}
-	}
 }
 
 // join returns the link by a connection that is there; nil if there is none that answers. Close it.

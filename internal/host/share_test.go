@@ -174,6 +174,17 @@ func TestSessionsOverASharedConnectionKeepThePromises(t *testing.T) {
 	})
 }
 
+// Where no directory is to be had for it, a connection is not shared, and works.
+func TestAConnectionThatCannotBeSharedIsOnesOwn(t *testing.T) {
+	m := machineOf(t, "sh")
+	t.Setenv("XDG_STATE_HOME", "/dev/null")
+	for range 2 {
+		h := dial(t, m.target, &host.Options{Share: true})
+		_, err := h.List(testenv.Context(t), false)
+		require.NoError(t, err)
+	}
+}
+
 // What the command says all the time does not hold up that its connection is left to another process, and is told when it is lost.
 func TestACommandThatTalksIsShared(t *testing.T) {
 	testenv.NeedProc(t)
