@@ -48,7 +48,7 @@ func (k *keptShell) temporary(ctx context.Context, h *host.Host, spec *keeper.Sp
 		kept.Disconnect()
 		return err
 	}
-	k.Kept, k.dir, k.env = kept, info.Dir, h.CallerEnv()
+	k.Kept, k.dir = kept, info.Dir
 	return nil
 }
 

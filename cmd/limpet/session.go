@@ -133,8 +133,7 @@ type keptShell struct {
 	enter   string // where scripts run; empty: where the session is
 	dir     string
 	noWait  bool
-	id      string   // of the next script, and of no other
-	env     []string // what limpet brings there: see keeper.CallerEnv
+	id      string // of the next script, and of no other
 	console *console
 }
 
@@ -281,6 +280,6 @@ func (f *keptFlags) find(ctx context.Context, cmd *cobra.Command, sh *keptShell,
 			}
 		}
 	}
-	sh.Kept, sh.dir, sh.env = kept, info.Dir, sh.place.CallerEnv()
+	sh.Kept, sh.dir = kept, info.Dir
 	return nil
 }
