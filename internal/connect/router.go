@@ -212,6 +212,9 @@ func (rt *router) forward(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // The client sees that there is no answer.
 	}
 	if err != nil {
+		if errors.Is(err, wire.ErrGone) {
+			rt.forget(r.Header.Get(HeadSession)) // Else a connection that lives for days remembers all that there were.
+		}
 		wire.Answer(w, nil, err)
 		return
 	}

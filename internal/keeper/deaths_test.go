@@ -53,6 +53,7 @@ func TestDeathsAtRandomMoments(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	made, died, before := true, false, "none"
+	slowest := time.Duration(0)
 	told, deaf := "", false // what was said to be lost, and whether nobody was there to hear it
 	for round := range testenv.Repeats(3, 20, 200) {
 		began := time.Now()
@@ -67,6 +68,7 @@ func TestDeathsAtRandomMoments(t *testing.T) {
 			}
 		}
 		bash, state, _ := strings.Cut(says(t, k, "echo $$ ${n-none}"), " ")
+		slowest = max(slowest, time.Since(began))
 		assert.Less(t, time.Since(began), testenv.Patience, what)
 		switch kept := state == before || state == fmt.Sprint(round-1); {
 		case made:
@@ -112,6 +114,7 @@ func TestDeathsAtRandomMoments(t *testing.T) {
 		made, died, before = die.keeper, die.bash, state
 		told, deaf = said.String(), die.client
 	}
+	t.Logf("the name worked again in %v at most", slowest)
 	k, err := r.Session(testenv.Context(t), "s", &keeper.Spec{})
 	require.NoError(t, err)
 	require.NoError(t, r.Close(testenv.Context(t), k))

@@ -36,7 +36,7 @@ func TestDeathsAroundAJobAtRandomMoments(t *testing.T) {
 	r := registry(t, testenv.TempDir(t))
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))
 	spec := &keeper.Spec{Dir: "/tmp"}
-	for round := range testenv.Repeats(2, 8, 200) {
+	for round := range testenv.Repeats(2, 20, 200) {
 		k, err := r.Session(testenv.Context(t), "s", spec)
 		require.NoError(t, err)
 		j, err := k.StartJob(testenv.Context(t), jobs.Spec{Lifetime: jobs.Detached, Command: fmt.Sprintf("echo begun; sleep 0.0%d; echo over; exit 7", 1+random.IntN(9))})
