@@ -37,6 +37,20 @@ func (b *bench) keptTrue() error {
 	} else {
 		b.report.Notes = append(b.report.Notes, "tmux send-keys was not compared: tmux is not here")
 	}
+	before := b.env
+	for _, engine := range engines {
+		e, name, err := b.container(engine, "")
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			defer func() {
+				_ = errors.Join(e.Remove(name), e.Close()) // What was measured holds.
+				b.env = before
+			}()
+			sides = append(sides, &programSide{as: engine + " exec", argv: []string{engine, "exec", name, "bash", "-c"}, env: b.env})
+		}
+	}
 	all, err := b.contestOf("`true` by a program of its own: limpet run -s", "true", b.usual(40), sides...)
 	if err != nil {
 		return err

@@ -114,7 +114,8 @@ func (b *book) begin(s session.Handle, req request, over func()) (r *run, found 
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r := b.runs[req.ID]; r != nil && !r.nothingRan() {
+	before := b.runs[req.ID]
+	if r := before; r != nil && !r.nothingRan() {
 		if r.session != s.Name() || !r.request.same(req) {
 			return nil, false, ErrOtherCommand
 		}
@@ -128,12 +129,14 @@ func (b *book) begin(s session.Handle, req request, over func()) (r *run, found 
 	}
 	if len(b.order) >= b.tidy {
 		b.forget()
-		b.tidy = len(b.order) + leastRuns
+		b.tidy = len(b.order) + max(leastRuns, len(b.order)/4) // It looks at all, so it is not done for each.
 	}
 	if err := b.ask(req); err != nil {
 		return nil, false, err
 	}
-	b.order = slices.DeleteFunc(b.order, func(r *run) bool { return r.request.ID == req.ID }) // Nothing ran of that.
+	if before != nil { // Nothing ran of that.
+		b.order = slices.DeleteFunc(b.order, func(r *run) bool { return r == before })
+	}
 	r = &run{session: s.Name(), request: req, asked: b.now(), streams: newStreams(), over: make(chan struct{})}
 	value := req.value()
 	if !req.Quiet {

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/limpet-sh/limpet/internal/testenv/container"
+)
+
+// engines run containers.
+var engines = []string{"docker", "podman"}
+
+// container starts one by an engine that is here; else it notes that there is none, and returns nil.
+func (b *bench) container(engine, program string) (e *container.Engine, name string, err error) {
+	e, err = container.Open(engine, program)
+	if errors.Is(err, container.ErrNone) {
+		b.report.note("`%s exec` was not measured: %.100s", engine, err)
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	for _, entry := range e.Env { // For limpet, which executes the client.
+		key, value, _ := strings.Cut(entry, "=")
+		err = errors.Join(err, os.Setenv(key, value))
+	}
+	b.env = append(b.env[:len(b.env):len(b.env)], e.Env...)
+	const one = "limpet-bench"
+	if err = errors.Join(err, e.Run(one)); err != nil {
+		return nil, "", errors.Join(err, e.Close())
+	}
+	return e, one, nil
+}
+
+// containerTrue measures a command in a container: in a session that is kept there, and by an exec of the engine's for each.
+func (b *bench) containerTrue() error {
+	program, err := b.limpet()
+	if err != nil {
+		return err
+	}
+	for _, engine := range engines {
+		if err := b.trueIn(engine, program); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) trueIn(engine, program string) (err error) {
+	before := b.env
+	e, name, err := b.container(engine, program)
+	if e == nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, e.Remove(name), e.Close())
+		b.env = before
+	}()
+	target := engine + "://" + name
+	oneshot := &programSide{as: engine + " exec", argv: []string{engine, "exec", name, "bash", "-c"}, env: b.env}
+	all, err := b.contestOf("`true` in a container of "+engine, "true", b.usual(20), &remoteSide{target: target, executable: program}, oneshot)
+	if err != nil {
+		return err
+	}
+	b.report.compare(all, atLeastFaster(oneshot.as, 20))
+	dir, err := os.MkdirTemp(b.files, "container-")
+	if err != nil {
+		return err
+	}
+	env := append(b.env[:len(b.env):len(b.env)], "XDG_STATE_HOME="+filepath.Join(dir, "near"))
+	end := []string{"sh", "-c", program + ` session close --on "$1" program; ` + program + " hosts close --all", "sh", target}
+	all, err = b.contestOf("`true` by a program of its own, in a container of "+engine, "true", b.usual(20),
+		&programSide{as: limpetName, argv: []string{program, "run", "-s", "program", "--on", target}, env: env, end: end}, oneshot)
+	if err != nil {
+		return err
+	}
+	b.report.compare(all)
+	return nil
+}
