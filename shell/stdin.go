@@ -43,12 +43,12 @@ func (s *PersistentShell) doStdin(ctx context.Context, req command.Request) (com
 // way that needs no quoting; a fresh bash costs ten times as much anyway.
 func (b *bash) environ(ctx context.Context) ([]string, error) {
 	const longest = 16 << 20 // Linux allows no environment that large.
-	res, err := b.runInternal(ctx, "("+string(b.exchange.Names)+"exec /usr/bin/env -0)", longest)
+	res, err := b.runInternal(ctx, "("+string(b.exchange.Names)+printEnviron+")", longest)
 	if err != nil {
 		return nil, fmt.Errorf("shell: reading the shell's environment: %w", err)
 	}
 	if res.ExitCode != 0 {
-		return nil, fmt.Errorf("shell: reading the shell's environment with /usr/bin/env -0: %w", res.Err())
+		return nil, fmt.Errorf("shell: reading the shell's environment with env -0, of /usr/bin or /bin: %w", res.Err())
 	}
 	if res.Stdout.Total == 0 {
 		return nil, errNoEnviron // LIMPET_SESSION, at least, is always there.
@@ -62,6 +62,10 @@ func (b *bash) environ(ctx context.Context) ([]string, error) {
 	return env, nil
 }
 
+// printEnviron takes env where all systems have it, but for containers of little more than a busybox: what PATH has may
+// be something else.
+const printEnviron = "[[ -x /usr/bin/env ]] && exec /usr/bin/env -0; exec /bin/env -0"
+
 // runInternal runs a script of limpet's own that leaves the shell as it was.
 func (b *bash) runInternal(ctx context.Context, script string, limit int64) (command.Result, error) {
 	opts, status := b.opts, b.status
@@ -73,4 +77,4 @@ func (b *bash) runInternal(ctx context.Context, script string, limit int64) (com
 	return res, err
 }
 
-var errNoEnviron = errors.New("shell: reading the shell's environment: /usr/bin/env -0 printed nothing; is there a function named builtin?")
+var errNoEnviron = errors.New("shell: reading the shell's environment: env -0 printed nothing; is there a function named builtin?")
