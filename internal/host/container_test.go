@@ -1,130 +1,200 @@
 package host_test
 
 import (
-	"archive/tar"
-	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/internal/testenv/container"
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/session/sessiontest"
 )
 
-// engines start a container that has no network. What podman wants besides is for one that runs in a container itself.
-var engines = map[string][]string{
-	"docker": {"docker", "run", "-d", "--network", "none"},
-	"podman": {"podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs", "run", "-d", "--network", "none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"},
+// engineOf is one of this machine, or one that is started for the test; else the test is skipped.
+func engineOf(t *testing.T, name string) *container.Engine {
+	t.Helper()
+	e, err := container.Open(name, os.Args[0])
+	if errors.Is(err, container.ErrNone) {
+		t.Skipf("no %s: %v", name, err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	for _, entry := range e.Env {
+		name, value, _ := strings.Cut(entry, "=")
+		t.Setenv(name, value)
+	}
+	return e
 }
 
-// container starts one with a busybox and a bash, by an engine that is there, and returns its target.
-func container(t *testing.T, engine string) (target string) {
+// running starts a container of a name that no other test has, and returns it.
+func running(t *testing.T, e *container.Engine) (name string) {
 	t.Helper()
-	if out, err := exec.Command(engine, "info").CombinedOutput(); err != nil {
-		t.Skipf("no %s: %v: %.200s", engine, err, out)
-	}
-	const image = "limpet-test"
-	importing := exec.Command(engine, "import", "-", image)
-	importing.Stdin = bytes.NewReader(rootFS(t))
-	out, err := importing.CombinedOutput()
-	require.NoError(t, err, string(out))
-	b, err := exec.Command(engines[engine][0], append(engines[engine][1:], image, "sleep", "1000000")...).Output()
-	require.NoError(t, err)
-	id := strings.TrimSpace(string(b))
-	t.Cleanup(func() {
-		out, err := exec.Command(engine, "rm", "-f", "-t", "0", id).CombinedOutput()
-		if err != nil {
-			out, err = exec.Command(engine, "rm", "-f", id).CombinedOutput() // Docker has no -t.
-		}
-		require.NoError(t, err, string(out))
-	})
-	return engine + "://" + id[:12]
-}
-
-// rootFS is a tar of a file system with busybox and bash.
-func rootFS(t *testing.T) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	add := func(h tar.Header, from string) {
-		var content []byte
-		if from != "" {
-			var err error
-			content, err = os.ReadFile(from)
-			require.NoError(t, err)
-		}
-		h.Size = int64(len(content))
-		require.NoError(t, w.WriteHeader(&h))
-		_, err := w.Write(content)
-		require.NoError(t, err)
-	}
-	for _, dir := range []string{"bin/", "tmp/", "root/", "etc/", "proc/", "dev/", "sys/", "var/tmp/"} {
-		add(tar.Header{Name: dir, Typeflag: tar.TypeDir, Mode: 0o755}, "")
-	}
-	path, err := exec.LookPath("busybox")
-	if err != nil {
-		t.Skip("no busybox")
-	}
-	add(tar.Header{Name: "bin/busybox", Typeflag: tar.TypeReg, Mode: 0o755}, path)
-	list, err := exec.Command(path, "--list").Output()
-	require.NoError(t, err)
-	for name := range strings.FieldsSeq(string(list)) {
-		if name != "busybox" && name != "bash" {
-			add(tar.Header{Name: "bin/" + name, Typeflag: tar.TypeSymlink, Linkname: "busybox"}, "")
-		}
-	}
-	bash, err := exec.LookPath("bash")
-	require.NoError(t, err)
-	add(tar.Header{Name: "bin/bash", Typeflag: tar.TypeReg, Mode: 0o755}, bash)
-	libraries, err := exec.Command("ldd", bash).Output()
-	require.NoError(t, err)
-	self, err := exec.Command("ldd", os.Args[0]).CombinedOutput()
-	if err == nil { // It was built for the race detector, or with cgo.
-		libraries = append(libraries, self...)
-	}
-	added := map[string]bool{}
-	for field := range strings.FieldsSeq(string(libraries)) {
-		if filepath.IsAbs(field) && !added[field] {
-			added[field] = true
-			add(tar.Header{Name: field[1:], Typeflag: tar.TypeReg, Mode: 0o755}, field)
-		}
-	}
-	require.NoError(t, w.Close())
-	return out.Bytes()
+	name = "limpet-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	require.NoError(t, e.Run(name))
+	t.Cleanup(func() { require.NoError(t, e.Remove(name)) })
+	return name
 }
 
 func TestInAContainer(t *testing.T) {
 	testenv.Slow(t)
-	for engine := range engines {
+	for _, engine := range []string{"docker", "podman"} {
 		t.Run(engine, func(t *testing.T) {
-			target := container(t, engine)
-			ctx := testenv.Context(t)
-			h := dial(t, target, nil)
-			place := h.Hello().Place
-			s, err := h.Session(ctx, "s", &keeper.Spec{})
-			require.NoError(t, err)
-			_, err = s.Run(ctx, "cd /tmp; x=1")
-			require.NoError(t, err)
-			require.NoError(t, h.Disconnect())
-			h = dial(t, target, nil)
-			assert.Equal(t, place, h.Hello().Place)
-			s, err = h.Session(ctx, "s", nil)
-			require.NoError(t, err, "it is kept in the container")
-			res, err := s.Run(ctx, "echo $PWD $x; ls -d /bin/busybox")
-			require.NoError(t, err)
-			assert.Equal(t, "/tmp 1\n/bin/busybox\n", res.Stdout.String())
-			require.NoError(t, h.Close(ctx, s))
-
-			id := strings.TrimPrefix(target, engine+"://")
+			e := engineOf(t, engine)
+			name := running(t, e)
+			c := box{engine + "://" + name, func(argv ...string) *exec.Cmd { return e.Command(append([]string{"exec", name}, argv...)...) }}
+			c.keeps(t)
+			c.jobsSurviveCuts(t)
+			c.isNotAnother(t, func() {
+				require.NoError(t, e.Remove(name))
+				require.NoError(t, e.Run(name))
+			})
 			assert.ErrorContains(t, failing(t, engine+"://no-such-container", nil), "is the name right?")
-			out, err := exec.Command(engine, "stop", "-t", "0", id).CombinedOutput()
+			out, err := e.Command("stop", "-t", "0", name).CombinedOutput()
 			require.NoError(t, err, string(out))
-			assert.ErrorContains(t, failing(t, target, nil), "; start it: ")
+			assert.ErrorContains(t, failing(t, c.target, nil), "; start it: ")
+		})
+	}
+}
+
+// TestInAPod is run by testdata/kubernetes/run, which makes a cluster for it.
+func TestInAPod(t *testing.T) {
+	target := os.Getenv("LIMPET_TEST_KUBE")
+	if target == "" {
+		t.Skip("no kubernetes")
+	}
+	namespace, pod, _ := strings.Cut(strings.TrimPrefix(target, "kube://"), "/")
+	kubectl := func(argv ...string) *exec.Cmd {
+		return exec.Command("kubectl", append([]string{"-n", namespace}, argv...)...)
+	}
+	c := box{target, func(argv ...string) *exec.Cmd { return kubectl(append([]string{"exec", pod, "--"}, argv...)...) }}
+	c.keeps(t)
+	c.jobsSurviveCuts(t)
+	c.isNotAnother(t, func() {
+		out, err := kubectl("replace", "--force", "-f", "../../testdata/kubernetes/pod.yaml").CombinedOutput()
+		require.NoError(t, err, string(out))
+		out, err = kubectl("wait", "--for=condition=Ready", "pod/"+pod, "--timeout=1m").CombinedOutput()
+		require.NoError(t, err, string(out))
+	})
+	for target, want := range map[string]string{
+		"kube://" + namespace + "/no-such-pod":        "is the name right, and the namespace?",
+		"kube://no-such-namespace/" + pod:             "is the name right",
+		target + "/no-such-container":                 "has the names of its containers",
+		"kube://no-such-context/" + namespace + "/p/": "kubectl config get-contexts",
+	} {
+		assert.ErrorContains(t, failing(t, target, nil), want)
+	}
+	sessiontest.Run(t, func(t *testing.T) session.Handle {
+		h := dial(t, target, nil)
+		s, err := h.Session(testenv.Context(t), filepath.Base(t.Name()), &keeper.Spec{})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = h.Close(testenv.Context(t), s) }) // The test may have closed it.
+		return s
+	})
+}
+
+// box is a machine of its own: a container, or a pod.
+type box struct {
+	target string
+	in     func(argv ...string) *exec.Cmd // a command there
+}
+
+// keeps has a session be found again by another connection.
+func (c box) keeps(t *testing.T) {
+	t.Helper()
+	ctx := testenv.Context(t)
+	h := dial(t, c.target, nil)
+	place := h.Hello().Place
+	s, err := h.Session(ctx, "s", &keeper.Spec{})
+	require.NoError(t, err)
+	_, err = s.Run(ctx, "cd /tmp; x=1")
+	require.NoError(t, err)
+	require.NoError(t, h.Disconnect())
+	h = dial(t, c.target, nil)
+	assert.Equal(t, place, h.Hello().Place)
+	s, err = h.Session(ctx, "s", nil)
+	require.NoError(t, err, "it is kept there")
+	res, err := s.Run(ctx, "echo $PWD $x; ls -d /bin/busybox")
+	require.NoError(t, err)
+	assert.Equal(t, "/tmp 1\n/bin/busybox\n", res.Stdout.String())
+	require.NoError(t, h.Close(ctx, s))
+}
+
+// jobsSurviveCuts starts jobs and cuts the connection before each thing that is done with them.
+func (c box) jobsSurviveCuts(t *testing.T) {
+	t.Helper()
+	ctx := testenv.Context(t)
+	h := dial(t, c.target, nil)
+	s, err := h.Session(ctx, "jobs", &keeper.Spec{})
+	require.NoError(t, err)
+	all, err := s.Jobs()
+	require.NoError(t, err)
+	job, err := s.StartJob(ctx, jobs.Spec{Command: "echo begun; until [[ -e /tmp/go ]]; do sleep 0.05; done; echo went; exit 3"})
+	require.NoError(t, err)
+	other, err := s.StartJob(ctx, jobs.Spec{Command: "sleep 1000"})
+	require.NoError(t, err)
+	cut := func() {
+		out, err := c.in("kill", "-9", strconv.Itoa(connectOf(h))).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	cut()
+	res, err := s.Run(ctx, "echo >/tmp/go")
+	require.NoError(t, err)
+	assert.Zero(t, res.ExitCode)
+	cut()
+	ended, err := all.Wait(ctx, jobs.WaitOptions{IDs: []string{job.ID}})
+	require.NoError(t, err)
+	require.NotNil(t, ended.Job.Exit)
+	assert.Equal(t, 3, ended.Job.Exit.Code)
+	cut()
+	log, err := all.Log(job.ID, jobs.LogOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "begun\nwent\n", log.Text)
+	cut()
+	stopped, err := all.Stop(ctx, other.ID)
+	require.NoError(t, err)
+	require.NotNil(t, stopped.Job.Exit)
+	assert.Equal(t, jobs.ByRequest, stopped.Job.Exit.Stopped)
+	require.NoError(t, h.Close(ctx, s))
+}
+
+// isNotAnother has another machine take the name of one that is connected, which is not taken for it.
+func (c box) isNotAnother(t *testing.T, replace func()) {
+	t.Helper()
+	ctx := testenv.Context(t)
+	h := dial(t, c.target, nil)
+	s, err := h.Session(ctx, "gone", &keeper.Spec{})
+	require.NoError(t, err)
+	replace()
+	_, err = s.Run(ctx, "echo >/tmp/ran")
+	require.ErrorIs(t, err, host.ErrLost)
+	assert.ErrorContains(t, err, "another machine, or container, answers there")
+	assert.Error(t, c.in("ls", "/tmp/ran").Run(), "nothing ran there")
+}
+
+// The promises of sessions, each in a container of its own.
+func TestSessionsInAContainerKeepThePromises(t *testing.T) {
+	testenv.OnlyAll(t)
+	for _, engine := range []string{"docker", "podman"} {
+		t.Run(engine, func(t *testing.T) {
+			e := engineOf(t, engine)
+			sessiontest.Run(t, func(t *testing.T) session.Handle {
+				h := dial(t, engine+"://"+running(t, e), nil)
+				s, err := h.Session(testenv.Context(t), filepath.Base(t.Name()), &keeper.Spec{})
+				require.NoError(t, err)
+				return s
+			})
 		})
 	}
 }

@@ -71,9 +71,11 @@ func mayBeSentTwice(r *http.Request) bool {
 	switch {
 	case r.Method == http.MethodGet, strings.HasSuffix(path, "/commands"), strings.Contains(path, "/commands/"), strings.HasSuffix(path, "/follow"):
 		return true
+	case strings.HasSuffix(path, "/jobs/stop"): // Of all jobs, and more of them may run the second time.
+		return false
 	case strings.Contains(path, "/jobs/"):
-		for _, reads := range []string{"/list", "/get", "/poll", "/log", "/search", "/history", "/wait"} {
-			if strings.HasSuffix(path, reads) {
+		for _, harmless := range []string{"/list", "/get", "/poll", "/log", "/search", "/history", "/wait", "/stop"} {
+			if strings.HasSuffix(path, harmless) {
 				return true
 			}
 		}
