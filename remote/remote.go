@@ -70,6 +70,9 @@ type Dialer struct {
 //	ssh://[USER@]HOST[:PORT]      ssh(1), with the user's configuration, agent and known hosts, which asks nobody
 //	docker://[USER@]CONTAINER     docker exec, in a container that runs
 //	podman://[USER@]CONTAINER     podman exec
+//	kube://NAMESPACE/POD[/CONTAINER], kube://CONTEXT/NAMESPACE/POD/[CONTAINER]
+//	                              kubectl exec, in a pod that runs. Without a context it is the current one; what is no letter,
+//	                              digit, dot or dash is escaped, as %2F for a slash
 //	exec:ARGV                     a command whose standard input and output reach a POSIX sh there: exec:limactl shell dev sh. It is
 //	                              words as in bash, quoted where that is needed, without expansions
 //

@@ -67,6 +67,8 @@ limpet. TARGET is one of
 
   ssh://[USER@]HOST[:PORT]    by ssh, with your configuration, agent and known hosts
   docker://CONTAINER          by docker exec, in a container that runs; podman:// by podman
+  kube://NAMESPACE/POD        by kubectl exec, in a pod that runs; kube://NAMESPACE/POD/CONTAINER in one of its containers,
+                              and kube://CONTEXT/NAMESPACE/POD/ of another cluster than the current one
   exec:ARGV                   by a command whose standard input and output reach a POSIX sh there, in words as bash
                               has them, without expansions: exec:'limactl shell dev sh'
 

@@ -64,7 +64,7 @@ func remedyOf(err error, said string) string {
 	return ""
 }
 
-// remedies are for what ssh(1), docker(1) and podman(1) say. The first counts. What is final is the same the next time, unless somebody does
+// remedies are for what ssh(1), docker(1), podman(1) and kubectl(1) say. The first counts. What is final is the same the next time, unless somebody does
 // something about it.
 var remedies = []struct {
 	said, remedy string
@@ -83,6 +83,16 @@ var remedies = []struct {
 	{"is not running", "start it: docker start CONTAINER", true},
 	{"container state improper", "start it: podman start CONTAINER", true},
 	{"annot connect to the Docker daemon", "does the daemon run, and is DOCKER_HOST right?", false},
+	{"(Forbidden)", "the cluster does not allow it: kubectl auth can-i create pods/exec -n NAMESPACE says what it allows", true},
+	{"(Unauthorized)", "kubectl has no right to the cluster any more: does kubectl get pods work?", true},
+	{"namespaces \"", "is the name right? kubectl get namespaces has those that there are", true},
+	{"pods \"", "is the name right, and the namespace? kubectl get pods -n NAMESPACE has those that there are", true},
+	{"is not valid for pod", "kubectl get pod POD -n NAMESPACE -o jsonpath={.spec.containers[*].name} has the names of its containers", true},
+	{"in a completed pod", "the pod has ended: make it again", true},
+	{"container not found (", "its container does not run: kubectl describe pod POD -n NAMESPACE says why", false},
+	{"does not have a host assigned", "no node has the pod yet: kubectl describe pod POD -n NAMESPACE says why", false},
+	{"error: context \"", "kubectl config get-contexts has those that there are", true},
+	{"did you specify the right host or port", "is KUBECONFIG right? kubectl config get-contexts has the clusters that there are", false},
 	{"executable file not found", "the container has no sh", true},
 }
 

@@ -15,7 +15,7 @@ import (
 var ErrTarget = errors.New("is no target")
 
 // remedyOfTarget is what to do about that.
-const remedyOfTarget = "use ssh://[USER@]HOST[:PORT], docker://CONTAINER, podman://CONTAINER, or exec:ARGV, where ARGV reaches a POSIX sh over there"
+const remedyOfTarget = "use ssh://[USER@]HOST[:PORT], docker://CONTAINER, podman://CONTAINER, kube://NAMESPACE/POD, or exec:ARGV, where ARGV reaches a POSIX sh over there"
 
 // Target says where a machine is, and how it is reached.
 type Target struct {
@@ -34,6 +34,9 @@ func (t Target) String() string { return t.said }
 //	ssh://[USER@]HOST[:PORT]      ssh(1), with the user's configuration, agent and known hosts. HOST may be a name of that configuration
 //	docker://[USER@]CONTAINER     docker exec, in a container that runs
 //	podman://[USER@]CONTAINER     podman exec
+//	kube://NAMESPACE/POD[/CONTAINER], kube://CONTEXT/NAMESPACE/POD/[CONTAINER]
+//	                              kubectl exec, in a pod that runs. Without a context it is the current one; what is no letter,
+//	                              digit, dot or dash is escaped as in any URL, as %2F for a slash
 //	exec:ARGV                     a command whose standard input and output reach a POSIX sh over there. It is words as bash has
 //	                              them, in quotes where that is needed, without expansions
 //
@@ -58,8 +61,14 @@ func ParseTarget(said string) (Target, error) {
 		}
 		return t, nil
 	}
-	if !slices.Contains([]string{"ssh", "docker", "podman"}, scheme) {
+	if !slices.Contains([]string{"ssh", "docker", "podman", "kube"}, scheme) {
 		return fail(nil)
+	}
+	if scheme == "kube" {
+		if err := t.kube(rest); err != nil {
+			return fail(err)
+		}
+		return t, nil
 	}
 	u, err := url.Parse(said)
 	if err != nil {
@@ -111,6 +120,41 @@ func (t *Target) ssh(u *url.URL) {
 		t.argv = append(t.argv, "-l", user)
 	}
 	t.argv = append(t.argv, "--", u.Hostname(), "exec sh")
+}
+
+// kube has the target be reached by kubectl. Three names have no context: one cannot be told from a namespace.
+func (t *Target) kube(rest string) error {
+	rest, ok := strings.CutPrefix(rest, "//")
+	parts := strings.Split(rest, "/")
+	const container, most = 3, 4
+	if !ok || len(parts) < container-1 || len(parts) > most {
+		return errors.New("it wants a namespace and a pod")
+	}
+	for i, part := range parts {
+		name, err := url.PathUnescape(part)
+		switch {
+		case err != nil:
+			return err
+		case name == "" && i < container:
+			return errors.New("a name is empty")
+		case strings.HasPrefix(name, "-"):
+			return errors.New("a name cannot begin with a dash")
+		case strings.ContainsAny(part, "?#@:"):
+			return errors.New("a name has letters, digits, dots and dashes; what else is in that of a context is escaped, as %2F for a slash")
+		}
+		parts[i] = name
+	}
+	t.argv = []string{"kubectl", "exec", "-i"}
+	if len(parts) == most {
+		t.argv = append(t.argv, "--context", parts[0])
+		parts = parts[1:]
+	}
+	t.argv = append(t.argv, "-n", parts[0], parts[1])
+	if len(parts) == container && parts[2] != "" {
+		t.argv = append(t.argv, "-c", parts[2])
+	}
+	t.argv = append(t.argv, "--", "sh")
+	return nil
 }
 
 // command is the argv, for a caller with a person at a terminal or not. A person can be asked for a password, and the keys of the

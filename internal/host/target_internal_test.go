@@ -16,6 +16,10 @@ func TestTargets(t *testing.T) {
 		"ssh://[::1]:22":           "ssh -o BatchMode=yes -T " + options + " -p 22 -- ::1|exec sh",
 		"docker://web_1":           "docker exec -i web_1 sh",
 		"podman://u@box":           "podman exec -i -u u box sh",
+		"kube://ns/pod":            "kubectl exec -i -n ns pod -- sh",
+		"kube://ns/pod/c":          "kubectl exec -i -n ns pod -c c -- sh",
+		"kube://ctx/ns/pod/c":      "kubectl exec -i --context ctx -n ns pod -c c -- sh",
+		"kube://a%2Fb%40c/ns/pod/": "kubectl exec -i --context a/b@c -n ns pod -- sh",
 		`exec:a 'b c' "d\$ \e"\ f`: `a|b c|d$ \e f`,
 		"exec:sh -c 'echo $x; y'":  "sh -c|echo $x; y",
 	} {
@@ -35,6 +39,7 @@ func TestTargets(t *testing.T) {
 	}
 	for _, said := range []string{
 		"", "here", "ssh:", "ssh:host", "ssh://", "ssh:///x", "ssh://-oProxyCommand=x", "ssh://-l@host", "ssh://u:secret@host", "ssh://host/dir", "ssh://host?x", "ssh://host:port", "docker://c:1", "docker://", "http://host",
+		"kube:", "kube:ns/pod", "kube://", "kube://pod", "kube:///pod", "kube://ns/", "kube://ns//c", "kube://a/b/c/d/e", "kube://ns/-pod", "kube://ns/%2Dpod", "kube://ns/pod?x", "kube://ns/p%zz", "kube://u:secret@ns/pod",
 		"exec:", "exec:  ", "exec:a; b", "exec:a | b", "exec:a >f", "exec:x=1 a", "exec:a $b", "exec:a $(b)", "exec:a `b`", `exec:a "$b"`, "exec:a $'b'", "exec:a &", "exec:! a", "exec:a 'b", "exec:a b{1,2}c <(x)",
 	} {
 		_, err := ParseTarget(said)
