@@ -34,21 +34,28 @@ func (b *bench) container(engine, program string) (e *container.Engine, name str
 	return e, one, nil
 }
 
-// containerTrue measures a command in a container: in a session that is kept there, and by an exec of the engine's for each.
+// containerTrue measures a command in a container, or in a pod: in a session that is kept there, and by an exec for each.
 func (b *bench) containerTrue() error {
 	program, err := b.limpet()
 	if err != nil {
 		return err
 	}
 	for _, engine := range engines {
-		if err := b.trueIn(engine, program); err != nil {
+		if err := b.trueByEngine(engine, program); err != nil {
 			return err
 		}
 	}
-	return nil
+	const kube = "LIMPET_TEST_KUBE" // By testdata/kubernetes/run.
+	target := os.Getenv(kube)
+	if target == "" {
+		b.report.note("`kubectl exec` was not measured: %s names no pod", kube)
+		return nil
+	}
+	namespace, pod, _ := strings.Cut(strings.TrimPrefix(target, "kube://"), "/")
+	return b.trueIn(program, target, "kubectl", "exec", "-n", namespace, pod, "--", "bash", "-c")
 }
 
-func (b *bench) trueIn(engine, program string) (err error) {
+func (b *bench) trueByEngine(engine, program string) (err error) {
 	before := b.env
 	e, name, err := b.container(engine, program)
 	if e == nil {
@@ -58,9 +65,13 @@ func (b *bench) trueIn(engine, program string) (err error) {
 		err = errors.Join(err, e.Remove(name), e.Close())
 		b.env = before
 	}()
-	target := engine + "://" + name
-	oneshot := &programSide{as: engine + " exec", argv: []string{engine, "exec", name, "bash", "-c"}, env: b.env}
-	all, err := b.contestOf("`true` in a container of "+engine, "true", b.usual(20), &remoteSide{target: target, executable: program}, oneshot)
+	return b.trueIn(program, engine+"://"+name, engine, "exec", name, "bash", "-c")
+}
+
+// trueIn measures it at a target, beside an argv that runs a script there.
+func (b *bench) trueIn(program, target string, argv ...string) error {
+	oneshot := &programSide{as: argv[0] + " exec", argv: argv, env: append(b.env[:len(b.env):len(b.env)], "KUBECONFIG="+os.Getenv("KUBECONFIG"))}
+	all, err := b.contestOf("`true` by "+argv[0], "true", b.usual(20), &remoteSide{target: target, executable: program}, oneshot)
 	if err != nil {
 		return err
 	}
@@ -69,9 +80,9 @@ func (b *bench) trueIn(engine, program string) (err error) {
 	if err != nil {
 		return err
 	}
-	env := append(b.env[:len(b.env):len(b.env)], "XDG_STATE_HOME="+filepath.Join(dir, "near"))
+	env := append(oneshot.env[:len(oneshot.env):len(oneshot.env)], "XDG_STATE_HOME="+filepath.Join(dir, "near"))
 	end := []string{"sh", "-c", program + ` session close --on "$1" program; ` + program + " hosts close --all", "sh", target}
-	all, err = b.contestOf("`true` by a program of its own, in a container of "+engine, "true", b.usual(20),
+	all, err = b.contestOf("`true` by a program of its own, by "+argv[0], "true", b.usual(20),
 		&programSide{as: limpetName, argv: []string{program, "run", "-s", "program", "--on", target}, env: env, end: end}, oneshot)
 	if err != nil {
 		return err

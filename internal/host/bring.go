@@ -138,7 +138,7 @@ func (f *farShell) find(a answer, this program) string {
 			if len(said) != fields || said[1] != strconv.FormatInt(this.size, 10) || said[0] != this.hash && said[0] != "-" {
 				continue
 			}
-			if checkParts(parts, a.one("uid")) == nil {
+			if checkParts(parts, a.one("uid"), f.box) == nil {
 				return f.startBrought(said[2])
 			}
 		}
@@ -148,8 +148,9 @@ func (f *farShell) find(a answer, this program) string {
 
 // checkParts returns an error if another user than uid and root can change the file or directory at the beginning of parts, or a
 // directory above it. Each part is a line of ls -ldn. A directory with the sticky bit may be writable for all: only the owner of an
-// entry can replace it there.
-func checkParts(parts []string, uid string) error {
+// entry can replace it there. In a box, a container or a pod, what it mounts of root's may be writable for all, as the emptyDir of a
+// pod always is: nobody else is there but what shares its volumes.
+func checkParts(parts []string, uid string, box bool) error {
 	if len(parts) == 0 {
 		return errors.New("nobody says who may change it")
 	}
@@ -164,7 +165,8 @@ func checkParts(parts []string, uid string) error {
 			return fmt.Errorf("%s belongs to user %s", path, owner)
 		}
 		sticky := mode[9] == 't' || mode[9] == 'T'
-		if (mode[5] == 'w' || mode[8] == 'w') && (!sticky || i == 0) {
+		mounted := box && owner == "0" && i > 0
+		if (mode[5] == 'w' || mode[8] == 'w') && (!sticky && !mounted || i == 0) {
 			return fmt.Errorf("others can write to %s", path)
 		}
 	}
@@ -179,22 +181,26 @@ func (f *farShell) bring(a answer, p program, progress func(sent, of int64)) (st
 	var refused []string
 	const most = 8 // That many there are, and no more are believed.
 	dirs := a.all("dir")
-	for _, dir := range dirs[:min(len(dirs), most)] {
-		real, why, err := f.place(dir, a.one("uid"), p.size)
-		switch {
-		case err != nil:
-			return "", err
-		case why == "":
-			return f.sendTo(real, a, p, progress)
+	dirs = dirs[:min(len(dirs), most)]
+	for _, box := range slices.Compact([]bool{false, f.box}) { // At last what a box mounts, if it is one.
+		refused = nil
+		for _, dir := range dirs {
+			real, why, err := f.place(dir, a.one("uid"), p.size, box)
+			switch {
+			case err != nil:
+				return "", err
+			case why == "":
+				return f.sendTo(real, a, p, progress)
+			}
+			refused = append(refused, dir+": "+why)
 		}
-		refused = append(refused, dir+": "+why)
 	}
 	return "", fmt.Errorf("%w: %s", ErrNoPlace, strings.Join(refused, "; "))
 }
 
 // place makes sure that a program of a size can be brought to a directory, and executed there. It returns the real path, or why that
 // cannot be.
-func (f *farShell) place(dir, uid string, size int64) (real, why string, err error) {
+func (f *farShell) place(dir, uid string, size int64, box bool) (real, why string, err error) {
 	a, err := f.call("limpet_place", map[string]string{"dir": dir}, nil)
 	if errors.Is(err, errFunction) {
 		return "", "it cannot be made", nil
@@ -202,7 +208,7 @@ func (f *farShell) place(dir, uid string, size int64) (real, why string, err err
 	if err != nil {
 		return "", "", err
 	}
-	if err := checkParts(a.all("part"), uid); err != nil {
+	if err := checkParts(a.all("part"), uid, box); err != nil {
 		return "", err.Error(), nil
 	}
 	const available, unit = 3, 1024 // df -Pk

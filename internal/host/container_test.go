@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,11 +37,11 @@ func engineOf(t *testing.T, name string) *container.Engine {
 	return e
 }
 
-// running starts a container of a name that no other test has, and returns it.
-func running(t *testing.T, e *container.Engine) (name string) {
+// running starts a container of a name that no other test has, which sees directories of this machine, and returns it.
+func running(t *testing.T, e *container.Engine, sees ...string) (name string) {
 	t.Helper()
 	name = "limpet-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	require.NoError(t, e.Run(name))
+	require.NoError(t, e.Run(name, sees...))
 	t.Cleanup(func() { require.NoError(t, e.Remove(name)) })
 	return name
 }
@@ -82,10 +81,12 @@ func TestInAPod(t *testing.T) {
 	c.keeps(t)
 	c.jobsSurviveCuts(t)
 	c.isNotAnother(t, func() {
-		out, err := kubectl("replace", "--force", "-f", "../../testdata/kubernetes/pod.yaml").CombinedOutput()
-		require.NoError(t, err, string(out))
-		out, err = kubectl("wait", "--for=condition=Ready", "pod/"+pod, "--timeout=1m").CombinedOutput()
-		require.NoError(t, err, string(out))
+		for _, argv := range [][]string{
+			{"delete", "pod", pod}, {"apply", "-f", "../../testdata/kubernetes/pod.yaml"}, {"wait", "--for=condition=Ready", "pod/" + pod, "--timeout=1m"},
+		} {
+			out, err := kubectl(argv...).CombinedOutput()
+			require.NoError(t, err, string(out))
+		}
 	})
 	for target, want := range map[string]string{
 		"kube://" + namespace + "/no-such-pod":        "is the name right, and the namespace?",
@@ -95,13 +96,6 @@ func TestInAPod(t *testing.T) {
 	} {
 		assert.ErrorContains(t, failing(t, target, nil), want)
 	}
-	sessiontest.Run(t, func(t *testing.T) session.Handle {
-		h := dial(t, target, nil)
-		s, err := h.Session(testenv.Context(t), filepath.Base(t.Name()), &keeper.Spec{})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = h.Close(testenv.Context(t), s) }) // The test may have closed it.
-		return s
-	})
 }
 
 // box is a machine of its own: a container, or a pod.
@@ -190,8 +184,8 @@ func TestSessionsInAContainerKeepThePromises(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			e := engineOf(t, engine)
 			sessiontest.Run(t, func(t *testing.T) session.Handle {
-				h := dial(t, engine+"://"+running(t, e), nil)
-				s, err := h.Session(testenv.Context(t), filepath.Base(t.Name()), &keeper.Spec{})
+				h := dial(t, engine+"://"+running(t, e, os.TempDir()), nil)
+				s, err := h.Session(testenv.Context(t), "s", &keeper.Spec{})
 				require.NoError(t, err)
 				return s
 			})

@@ -42,6 +42,7 @@ func reachOnce(ctx context.Context, t Target, o Options) (*direct, connect.Hello
 	stop := context.AfterFunc(ctx, p.end) // It ends what waits.
 	d := &direct{target: t, process: p}
 	far := newFarShell(p.in, p.out, o.Patience)
+	far.box = t.box
 	hello, err := enter(far, o)
 	if err == nil && far.from.Buffered() > 0 {
 		err = errFlood // Limpet says nothing before it is asked.

@@ -53,6 +53,8 @@ func remedyOf(err error, said string) string {
 		return "install bash there"
 	case errors.Is(err, ErrNoProgram):
 		return "install limpet there, or put one for that system beside this one"
+	case errors.Is(err, ErrNoPlace):
+		return "have limpet in the PATH there, or set XDG_CACHE_HOME there to a directory that is the user's alone, and in which programs can be executed"
 	case errors.Is(err, exec.ErrNotFound):
 		return "install it, or name its path by exec:"
 	}

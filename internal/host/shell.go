@@ -29,6 +29,7 @@ type farShell struct {
 	until    time.Time     // when it must be over, but for a program that is being sent
 	noise    noise
 	taught   bool // it has the functions of far.sh
+	box      bool // it is in a container, or in a pod
 }
 
 // Bounds of what a shell may print.

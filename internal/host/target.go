@@ -24,6 +24,7 @@ type Target struct {
 
 	asks   []string // what is added to argv[0] when nobody is there to be asked
 	person bool     // the command may ask whoever is at the terminal
+	box    bool     // it is a container, or a pod
 }
 
 // String is what was said.
@@ -90,7 +91,7 @@ func ParseTarget(said string) (Target, error) {
 	if scheme == "ssh" {
 		t.ssh(u)
 	} else {
-		t.argv = []string{scheme, "exec", "-i"}
+		t.argv, t.box = []string{scheme, "exec", "-i"}, true
 		if user := u.User.Username(); user != "" {
 			t.argv = append(t.argv, "-u", user)
 		}
@@ -144,7 +145,7 @@ func (t *Target) kube(rest string) error {
 		}
 		parts[i] = name
 	}
-	t.argv = []string{"kubectl", "exec", "-i"}
+	t.argv, t.box = []string{"kubectl", "exec", "-i"}, true
 	if len(parts) == most {
 		t.argv = append(t.argv, "--context", parts[0])
 		parts = parts[1:]

@@ -62,3 +62,24 @@ func TestAPersonCanBeAsked(t *testing.T) {
 	assert.True(t, own)
 	assert.Equal(t, []string{"sh"}, argv)
 }
+
+func TestWhoMayChangeADirectory(t *testing.T) {
+	own, root, tmp := "drwx------ 2 1000 1000 4096 Nov 27 03:06 /x/y", "drwxr-xr-x 1 0 0 4096 Nov 27 03:06 /", "drwxrwxrwt 1 0 0 4096 Nov 27 03:06 /x"
+	volume, theirs := "drwxrwsrwx 2 0 1000 4096 Nov 27 03:06 /x", "drwxrwxrwx 2 1000 1000 4096 Nov 27 03:06 /x"
+	for _, row := range []struct {
+		parts     []string
+		alone, in bool
+	}{
+		{[]string{own, root}, true, true},
+		{[]string{own, tmp, root}, true, true},
+		{[]string{own, volume, root}, false, true},
+		{[]string{volume, root}, false, false},
+		{[]string{own, theirs, root}, false, false},
+		{[]string{own, "drwxr-xr-x 2 1001 1001 4096 Nov 27 03:06 /x", root}, false, false},
+		{nil, false, false},
+		{[]string{"ls: not allowed"}, false, false},
+	} {
+		assert.Equal(t, row.alone, checkParts(row.parts, "1000", false) == nil, row.parts)
+		assert.Equal(t, row.in, checkParts(row.parts, "1000", true) == nil, row.parts)
+	}
+}

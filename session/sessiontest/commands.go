@@ -19,7 +19,7 @@ import (
 
 func stateStays(t *testing.T, s session.Handle) {
 	run(t, s, "cd /tmp; x=1; f() { echo f; }; export E=e")
-	assert.Equal(t, "/tmp 1 f e", says(t, s, "echo $PWD $x $(f) $(printenv E)"))
+	assert.Equal(t, "/tmp 1 f e", says(t, s, "echo $PWD $x $(f) $(sh -c 'echo $E')"))
 }
 
 func resultIsWhole(t *testing.T, s session.Handle) {

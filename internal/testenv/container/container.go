@@ -95,9 +95,12 @@ func (e *Engine) start() (err error) {
 	return nil
 }
 
-// Run starts a container with a name, which sleeps. Remove it.
-func (e *Engine) Run(name string) error {
+// Run starts a container with a name, which sleeps, and sees directories of this machine. Remove it.
+func (e *Engine) Run(name string, sees ...string) error {
 	args := []string{"run", "-d", "--network", "none", "--name", name}
+	for _, dir := range sees {
+		args = append(args, "-v", dir+":"+dir)
+	}
 	if e.Name == "podman" { // For one that runs in a container itself.
 		args = append([]string{"--runtime", "runc", "--cgroup-manager", "cgroupfs"}, append(args, "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")...)
 	}
@@ -160,7 +163,7 @@ func rootFS(program string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	var all []error
-	for _, dir := range []string{"bin/", "tmp/", "root/", "etc/", "proc/", "dev/", "sys/", "var/tmp/"} {
+	for _, dir := range []string{"bin/", "tmp/", "root/", "etc/", "proc/", "dev/", "sys/", "usr/", "var/tmp/"} {
 		all = append(all, w.WriteHeader(&tar.Header{Name: dir, Typeflag: tar.TypeDir, Mode: 0o755}))
 	}
 	all = append(all, file(w, "bin/busybox", busybox), file(w, "bin/bash", bash))
