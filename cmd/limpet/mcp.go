@@ -32,6 +32,7 @@ type mcpFlags struct {
 	tools               []string
 	structured          bool
 	keep                string
+	on                  sessions.On
 	quiet               bool // what there is to be warned of was said before
 }
 
@@ -73,6 +74,9 @@ the same project it finds its shell as it was left, and is told so. See limpet h
 limpet run -s NAME is the same shell, for you. A command that runs when the host ends goes on as
 a job. Two hosts at a time in one project have a session each.
 
+With --on TARGET all of that is on another machine, where limpet is copied if it is not there; all other flags, and
+their paths, are about that machine. A connection that breaks is dialled again, and the agent goes on where it was.
+
 Some hosts give a call up after a minute. Those that ask for no progress are answered within
 50 s, and what takes longer runs on as a job. For others --timeout 50s --on-timeout
 background does the same. Limpet mcp config HOST prints what a host needs, and limpet mcp
@@ -81,6 +85,7 @@ doctor says what is wrong.`,
   limpet mcp --sandbox workspace-write --workspace ~/src/project
   limpet mcp --http 7333 --state ~/.local/state/limpet
   limpet mcp --keep --sandbox workspace-write
+  limpet mcp --keep --on ssh://build-box --dir src/project
   limpet mcp --tools shell,jobs --timeout 10m`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
@@ -104,6 +109,7 @@ func (f *mcpFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.tokenFile, "token-file", "", "with --http, the `FILE` of the token (default: limpet/mcp-token in XDG_STATE_HOME, or in ~/.local/state)")
 	flags.StringVar(&f.keep, "keep", "", "keep the sessions when limpet ends, in the session `NAME` of limpet run -s; without =NAME, one of this project")
 	flags.Lookup("keep").NoOptDefVal = sessions.Here
+	flags.Var(&f.on, "on", "run it on another machine, which is reached by `TARGET`; see limpet help run")
 	flags.StringSliceVar(&f.tools, "tools", nil, "offer these `GROUPS` of tools alone: "+strings.Join(mcpserver.Groups, ","))
 	flags.BoolVar(&f.structured, "structured", false, "answer with data besides text, for programs, and keep stderr apart in it: many hosts then show a model no text and no picture")
 	durationVar(flags, &f.timeout, "timeout", mcpserver.DefaultTimeout, "stop a command that runs longer than `TIME`, if the call does not say otherwise")
@@ -130,6 +136,9 @@ type doorway interface {
 // run serves until there is nobody to serve.
 func (f *mcpFlags) run(cmd *cobra.Command) error {
 	secret := takeToken()
+	if cmd.Flags().Changed("on") {
+		return f.runElsewhere(cmd)
+	}
 	if cmd.Flags().Changed("keep") {
 		return f.runKept(cmd)
 	}

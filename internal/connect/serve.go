@@ -43,6 +43,9 @@ type Hello struct {
 	// the sessions of the first are not here: the container was made anew, say.
 	Place string `json:"place"`
 
+	// Executable is the path of the program that answers; empty if it is not known.
+	Executable string `json:"executable,omitempty"`
+
 	// CallerEnv is what the connection brings to a session there: an SSH agent that is forwarded, for one.
 	CallerEnv []string `json:"caller_env,omitempty"`
 }
@@ -64,12 +67,13 @@ func Serve(nonce string, p Program) error {
 	if err != nil {
 		return err
 	}
+	executable, _ := os.Executable() // Empty, as said.
 	hello, err := json.Marshal(Hello{
 		Hello: wire.Hello{
 			Protocol: [2]int{wire.Version, wire.Version}, Version: p.Version, PID: os.Getpid(),
 			Boot: filepath.Base(registry.Dir()), Machine: machine(),
 		},
-		Place: place, CallerEnv: registry.CallerEnv(),
+		Place: place, Executable: executable, CallerEnv: registry.CallerEnv(),
 	})
 	if err == nil {
 		_, err = fmt.Fprintf(out, "%s %s %s\n", Ready, nonce, hello)
