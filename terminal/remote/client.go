@@ -1,12 +1,14 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
@@ -25,8 +27,26 @@ const (
 // use. Close it.
 type Client struct {
 	pid  int
-	path string // that stands before all others
+	way  Way
 	http *jsonhttp.Client
+}
+
+// Way is how a program is reached that serves its terminals by a [Handler] below a path.
+type Way struct {
+	// Transport has connections to that program, whatever host they are asked for.
+	Transport http.RoundTripper
+	Path      string
+
+	// Said reads an answer that is an error of a program in between, which has a protocol of its own. It
+	// returns nil for one of this protocol. A nil Said reads none.
+	Said func(answer []byte) error
+
+	// Patience is how long a call waits for its answer; zero means 30 s, and a minute to end a program.
+	Patience time.Duration
+
+	// Resumes says that the Transport connects again by itself when a connection is lost. A [Viewer] then
+	// goes on at the offset where it was, and what can be asked twice is asked again.
+	Resumes bool
 }
 
 var (
@@ -68,7 +88,21 @@ func Dial(ctx context.Context, dir, owner string) (*Client, error) {
 // connections are to reach that program, whatever host they are asked for. Nothing is done before the first
 // call; ErrGone and ErrUnreachable are errors of those.
 func Below(transport http.RoundTripper, path string) *Client {
-	return &Client{path: path, http: jsonhttp.NewClient(transport, jsonhttp.Errors{Gone: ErrGone, Unreachable: ErrUnreachable, Closed: errClientClosed, Said: said})}
+	return Way{Transport: transport, Path: path}.Client()
+}
+
+// Client is Below for a Way. An error of the Transport that is ErrUnreachable keeps its text.
+func (w Way) Client() *Client {
+	read := said
+	if w.Said != nil {
+		read = func(answer []byte) error {
+			if err := w.Said(answer); err != nil {
+				return err
+			}
+			return said(answer)
+		}
+	}
+	return &Client{way: w, http: jsonhttp.NewClient(w.Transport, jsonhttp.Errors{Gone: ErrGone, Unreachable: ErrUnreachable, Closed: errClientClosed, Said: read})}
 }
 
 // PID is that of the program; 0 if the client is not of [Dial].
@@ -88,12 +122,30 @@ func (c *Client) List(ctx context.Context) ([]terminal.Info, error) {
 	return list, err
 }
 
+// ListAll returns what is known of all terminals of the program's registry: also of those that other programs
+// had which are gone. A program of an older version returns those of List.
+func (c *Client) ListAll(ctx context.Context) ([]terminal.Info, error) {
+	var list []terminal.Info
+	err := c.call(ctx, "list", "", http.MethodGet, "/terminals?all=1", nil, &list)
+	return list, err
+}
+
+// Forget removes what is written down of a terminal whose program has ended: see [terminal.Registry.Forget]. The error is
+// ErrOlder if the other program cannot do it.
+func (c *Client) Forget(ctx context.Context, id string) error {
+	t := c.Terminal(id)
+	return c.call(ctx, "forget", id, http.MethodPost, t.path("/forget"), nil, &struct{}{})
+}
+
 // Terminal returns the terminal with the ID. That there is one is found out by its methods.
 func (c *Client) Terminal(id string) *Terminal { return &Terminal{c: c, id: id} }
 
+// patience is how long a call waits for its answer.
+func (c *Client) patience() time.Duration { return cmp.Or(c.way.Patience, patience) }
+
 // call asks, and reads the answer into a value.
 func (c *Client) call(ctx context.Context, op, id, method, path string, content any, value any) error {
-	return c.within(ctx, patience, op, id, method, path, content, value)
+	return c.within(ctx, c.patience(), op, id, method, path, content, value)
 }
 
 // within is call with another patience; 0 is any.
@@ -103,22 +155,53 @@ func (c *Client) within(ctx context.Context, most time.Duration, op, id, method,
 		ctx, cancel = context.WithTimeoutCause(ctx, most, errSlow)
 		defer cancel()
 	}
-	return fault(op, id, c.http.Call(ctx, jsonhttp.Request{Method: method, Path: c.path + path, Content: content}, value))
+	return c.again(ctx, repeatable(method, path), func() error {
+		return fault(op, id, c.http.Call(ctx, jsonhttp.Request{Method: method, Path: c.way.Path + path, Content: content}, value))
+	})
+}
+
+// again does something once more whose answer broke off, if the Transport connects again and it may be done twice.
+func (c *Client) again(ctx context.Context, may bool, do func() error) error {
+	for tries := 0; ; tries++ {
+		err := do()
+		if !may || !c.way.Resumes || !errors.Is(err, ErrUnreachable) || tries == len(resumePauses) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(resumePauses[tries]):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// repeatable reports whether it does no harm to ask for something twice.
+func repeatable(method, path string) bool {
+	return method == http.MethodGet || strings.HasSuffix(path, "/wait") || strings.HasSuffix(path, "/resize") || strings.HasSuffix(path, "/close")
 }
 
 // opened is an answer whose body is to be read. It is closed by Close.
 type opened struct {
 	*jsonhttp.Answer
 	op, id string
+	free   func() // frees what bounds it; nil if nothing does
+}
+
+// close is Close, and frees what bounds the answer.
+func (o *opened) close() {
+	o.Close()
+	if o.free != nil {
+		o.free()
+	}
 }
 
 // open asks for an answer that is no JSON. What is no success is an error.
 func (c *Client) open(ctx context.Context, op, id, path string) (*opened, error) {
-	a, err := c.http.Open(ctx, jsonhttp.Request{Method: http.MethodGet, Path: c.path + path})
+	a, err := c.http.Open(ctx, jsonhttp.Request{Method: http.MethodGet, Path: c.way.Path + path})
 	if err != nil {
 		return nil, fault(op, id, err)
 	}
-	return &opened{a, op, id}, nil
+	return &opened{Answer: a, op: op, id: id}, nil
 }
 
 // broken says why a connection broke.

@@ -18,7 +18,8 @@
 // below /v1, and of /v1/terminals/ID where the path below begins with a dot:
 //
 //	GET  /v1                           {"version": 1, "owner": "...", "pid": 17}
-//	GET  /v1/terminals                 the terminals of this program: a list of terminal.Info
+//	GET  /v1/terminals                 the terminals of this program: a list of terminal.Info; all=1 for those that others
+//	                                   had, too
 //	GET  .                             terminal.Info
 //	POST ./write                       types the body as it is; {"written": 3}
 //	POST ./send                        types a list of keys.Input, or of what keys.Parse knows:
@@ -26,6 +27,7 @@
 //	POST ./resize                      {"cols": 80, "rows": 24}
 //	POST ./signal                      {"signal": 2}, to the process group in the foreground
 //	POST ./close                       ends the program, and answers when it has ended
+//	POST ./forget                      removes what is written down, if the program has ended
 //	GET  ./attach?offset=0             a stream: see below; offset=now for what comes
 //	GET  ./output?from=0&most=65536    what is kept, raw; Limpet-Offset and Limpet-Missed are in the header
 //	GET  ./text?from=0&most=65536      terminal.Text
@@ -45,6 +47,7 @@
 //	OFFSET MISSED LENGTH\n
 //	<LENGTH bytes of output, the first of them at OFFSET; MISSED bytes before it are not kept any more>
 //
+// A connection that is lost is no end of the program: ask again with the offset of the next byte.
 // Nothing is buffered for who reads slowly: what leaves the ring of the terminal meanwhile,
 // they miss. By hand:
 //

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/limpet-sh/limpet/terminal"
 )
@@ -18,7 +20,29 @@ var (
 	// ErrUnreachable means that the program that has the terminals lives, but does not
 	// serve them, or does not answer.
 	ErrUnreachable = errors.New("the program that has the terminal cannot be asked")
+
+	// ErrOlder means that the program that has the terminals is of a version that does not
+	// know what it was asked for.
+	ErrOlder = errors.New("the limpet that has the terminals is of a version that cannot do this")
 )
+
+// What a program answers to what it does not know. Those of all versions say it by this text alone.
+const (
+	unknownBegins = "there is no "
+	unknownEnds   = " here; this is version "
+)
+
+func unknown(r *http.Request) wireError {
+	return wireError{Error: unknownBegins + r.Method + " " + r.URL.Path + unknownEnds + strconv.Itoa(version) + " of the protocol"}
+}
+
+// IsOlder reports whether an error is that of a program in between which does not know what it was asked for: ErrOlder.
+func IsOlder(err error) bool { return err != nil && isUnknown(err.Error()) }
+
+// isUnknown reports whether a text is that of unknown.
+func isUnknown(text string) bool {
+	return strings.HasPrefix(text, unknownBegins) && strings.Contains(text, unknownEnds)
+}
 
 // sentinels are the errors that keep their identity, by their names in the protocol.
 var sentinels = []struct {
@@ -86,6 +110,9 @@ func (w wireError) unpack() error {
 				f.is = append(f.is, s.err)
 			}
 		}
+	}
+	if isUnknown(w.Error) {
+		f.is = append(f.is, ErrOlder)
 	}
 	if w.Op == "" {
 		return f

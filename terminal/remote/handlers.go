@@ -24,11 +24,14 @@ func Handler(of *terminal.Registry) http.Handler {
 	mux.HandleFunc("GET /v1", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, hello{Version: version, Owner: of.Owner(), PID: os.Getpid()}, nil)
 	})
-	mux.HandleFunc("GET /v1/terminals", func(w http.ResponseWriter, _ *http.Request) {
-		list, err := own(of)
+	mux.HandleFunc("GET /v1/terminals", func(w http.ResponseWriter, r *http.Request) {
+		list, err := listed(of, r.URL.Query().Get("all") != "")
 		answer(w, list, err)
 	})
 	const one = "/v1/terminals/{id}"
+	mux.HandleFunc("POST "+one+"/forget", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, struct{}{}, of.Forget(r.PathValue("id")))
+	})
 	for pattern, do := range map[string]answerer{
 		"GET " + one:                 getInfo,
 		"POST " + one + "/write":     postWrite,
@@ -57,21 +60,21 @@ func Handler(of *terminal.Registry) http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		jsonhttp.Write(w, http.StatusNotFound, wireError{Error: fmt.Sprintf("there is no %s %s here; this is version %d of the protocol", r.Method, r.URL.Path, version)})
+		jsonhttp.Write(w, http.StatusNotFound, unknown(r))
 	})
 	return mux
 }
 
-// own are the terminals that are this program's: others answer for theirs.
-func own(of *terminal.Registry) ([]terminal.Info, error) {
-	all, err := of.List()
-	own := []terminal.Info{} // Not null.
-	for _, info := range all {
-		if info.Owner == of.Owner() {
-			own = append(own, info)
+// listed are the terminals that are this program's, as others answer for theirs, or all of the registry.
+func listed(of *terminal.Registry, all bool) ([]terminal.Info, error) {
+	list, err := of.List()
+	wanted := []terminal.Info{} // Not null.
+	for _, info := range list {
+		if all || info.Owner == of.Owner() {
+			wanted = append(wanted, info)
 		}
 	}
-	return own, err
+	return wanted, err
 }
 
 func answer(w http.ResponseWriter, value any, err error) {

@@ -36,9 +36,10 @@ func (t *Terminal) call(op, method, path string, content, value any) error {
 func (t *Terminal) path(more string) string { return "/terminals/" + url.PathEscape(t.id) + more }
 
 // Info returns what is known of the terminal now.
-func (t *Terminal) Info() (terminal.Info, error) {
-	var info terminal.Info
-	err := t.call("ask about", http.MethodGet, "", nil, &info)
+func (t *Terminal) Info() (terminal.Info, error) { return t.info(context.Background()) }
+
+func (t *Terminal) info(ctx context.Context) (info terminal.Info, err error) {
+	err = t.c.call(ctx, "ask about", t.id, http.MethodGet, t.path(""), nil, &info)
 	return info, err
 }
 
@@ -78,24 +79,29 @@ func (t *Terminal) Signal(sig syscall.Signal) error {
 // Close ends the program, and waits until all is over. The terminal can be looked at
 // afterwards.
 func (t *Terminal) Close() error {
-	return t.c.within(context.Background(), closePatience, "close", t.id, http.MethodPost, t.path("/close"), nil, &struct{}{})
+	return t.c.within(context.Background(), max(closePatience, t.c.way.Patience), "close", t.id, http.MethodPost, t.path("/close"), nil, &struct{}{})
 }
 
 // Output returns what is kept of the output from an offset on, at most so many bytes and
 // 16 MiB.
 func (t *Terminal) Output(from int64, most int) (terminal.Chunk, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errSlow)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), t.c.patience(), errSlow)
 	defer cancel()
-	resp, err := t.c.open(ctx, "output", t.id, t.path(part("/output", from, most)))
-	if err != nil {
-		return terminal.Chunk{}, err
-	}
-	defer resp.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, mostOutput))
-	if err != nil {
-		return terminal.Chunk{}, resp.broken(err)
-	}
-	return terminal.Chunk{Offset: resp.Number(headOffset), Missed: resp.Number(headMissed), Data: data}, nil
+	var c terminal.Chunk
+	err := t.c.again(ctx, true, func() error {
+		resp, err := t.c.open(ctx, "output", t.id, t.path(part("/output", from, most)))
+		if err != nil {
+			return err
+		}
+		defer resp.Close()
+		data, err := io.ReadAll(io.LimitReader(resp.Body, mostOutput))
+		if err != nil {
+			return resp.broken(err)
+		}
+		c = terminal.Chunk{Offset: resp.Number(headOffset), Missed: resp.Number(headMissed), Data: data}
+		return nil
+	})
+	return c, err
 }
 
 func part(path string, from int64, most int) string {

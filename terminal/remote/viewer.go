@@ -14,11 +14,11 @@ import (
 )
 
 // Viewer follows what a program prints. It is for one goroutine, but for Close. Unlike a
-// [terminal.Viewer] it has to be closed.
+// [terminal.Viewer] it has to be closed. Where the Way of its client Resumes, a connection that is lost
+// does not end it.
 type Viewer struct {
-	id      string
-	resp    *opened
-	free    func() // frees what bounds the answer
+	t       *Terminal
+	free    context.CancelCauseFunc // ends all requests
 	next    int64
 	live    int64
 	frames  chan terminal.Chunk
@@ -31,49 +31,111 @@ type Viewer struct {
 // Attach returns a viewer that begins at an offset: see [terminal.Terminal.Attach].
 func (t *Terminal) Attach(offset int64) (*Viewer, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	slow := time.AfterFunc(patience, func() { cancel(errSlow) })
-	resp, err := t.c.open(ctx, "attach", t.id, t.path("/attach?offset="+strconv.FormatInt(offset, 10)))
+	resp, err := t.attach(ctx, offset)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
-	if !slow.Stop() {
-		resp.Close()
-		return nil, fault("attach", t.id, errSlow)
-	}
 	v := &Viewer{
-		id: t.id, resp: resp, free: func() { cancel(nil) }, next: resp.Number(headOffset), live: resp.Number(headEnd),
+		t: t, free: cancel, next: resp.Number(headOffset), live: resp.Number(headEnd),
 		frames: make(chan terminal.Chunk), done: make(chan struct{}),
 	}
-	v.reading.Go(v.read)
+	next := v.next
+	v.reading.Go(func() { v.read(ctx, resp, next) })
 	return v, nil
+}
+
+// attach asks for the stream. ctx bounds all of it.
+func (t *Terminal) attach(ctx context.Context, offset int64) (*opened, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	slow := time.AfterFunc(t.c.patience(), func() { cancel(errSlow) })
+	resp, err := t.c.open(ctx, "attach", t.id, t.path("/attach?offset="+strconv.FormatInt(offset, 10)))
+	if err == nil && !slow.Stop() {
+		resp.Close()
+		err = fault("attach", t.id, errSlow)
+	}
+	if err != nil {
+		slow.Stop()
+		cancel(nil)
+		return nil, err
+	}
+	resp.free = func() { cancel(nil) }
+	return resp, nil
 }
 
 // frameMax bounds what a server can make a client keep.
 const frameMax = 1 << 20
 
-// read reads one frame ahead: the rest waits where it is.
-func (v *Viewer) read() {
+// resumePauses are the pauses before a stream that broke off is asked for again; after the last one the viewer fails. The first byte
+// of a new stream starts them over. While a Transport connects again, its calls wait.
+var resumePauses = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, time.Second, 2 * time.Second}
+
+// read reads the stream to its end, over as many connections as that takes.
+func (v *Viewer) read(ctx context.Context, resp *opened, next int64) {
 	defer close(v.frames)
-	for in := bufio.NewReader(v.resp.Body); ; {
-		c, err := frame(in)
-		if errors.Is(err, io.EOF) {
-			if v.failed = v.resp.failed(); v.failed == nil {
-				v.failed = io.EOF
+	for tries := 0; ; {
+		before := next
+		err := v.pass(ctx, resp, &next)
+		resp.close()
+		if next > before {
+			tries = 0
+		}
+		for resp = nil; resp == nil; {
+			if v.failed = err; !v.t.c.way.Resumes || !errors.Is(err, ErrUnreachable) || tries == len(resumePauses) {
+				return
 			}
-			return
-		}
-		if err != nil {
-			v.failed = v.resp.broken(err)
-			return
-		}
-		select {
-		case v.frames <- c:
-		case <-v.done:
-			return
+			select {
+			case <-time.After(resumePauses[tries]):
+			case <-v.done:
+				return
+			}
+			tries++
+			resp, err = v.t.attach(ctx, next)
 		}
 	}
 }
+
+// pass passes on what comes over one connection, one frame ahead: the rest waits where it is. It returns io.EOF behind the last
+// byte of the program, and nil if the viewer was closed.
+func (v *Viewer) pass(ctx context.Context, resp *opened, next *int64) error {
+	for in := bufio.NewReader(resp.Body); ; {
+		c, err := frame(in)
+		if errors.Is(err, io.EOF) {
+			return v.end(ctx, resp)
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) && v.t.c.way.Resumes { // If the program is gone, that is found out.
+			return fault("attach", v.t.id, errCutOff)
+		}
+		if err != nil {
+			return resp.broken(err)
+		}
+		select {
+		case v.frames <- c:
+			*next = c.Offset + int64(len(c.Data))
+		case <-v.done:
+			return nil
+		}
+	}
+}
+
+// end is the error behind a stream that came to its end. A program in between that is of an older version passes none on: so
+// the terminal is asked.
+func (v *Viewer) end(ctx context.Context, resp *opened) error {
+	if err := resp.failed(); err != nil {
+		return err
+	}
+	if v.t.c.way.Resumes {
+		switch info, err := v.t.info(ctx); {
+		case err != nil:
+			return err
+		case !info.State.Ended():
+			return fault("attach", v.t.id, errCutOff)
+		}
+	}
+	return io.EOF
+}
+
+var errCutOff = fmt.Errorf("%w: what it prints was cut off", ErrUnreachable)
 
 func frame(in *bufio.Reader) (c terminal.Chunk, err error) {
 	const most = 3*20 + 1
@@ -95,10 +157,11 @@ func frame(in *bufio.Reader) (c terminal.Chunk, err error) {
 		return c, errFrame
 	}
 	c.Data = make([]byte, size)
-	if _, err := io.ReadFull(in, c.Data); err != nil {
-		return c, io.ErrUnexpectedEOF
+	_, err = io.ReadFull(in, c.Data)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
 	}
-	return c, nil
+	return c, err
 }
 
 var errFrame = errors.New("what is streamed makes no sense")
@@ -126,7 +189,7 @@ func (v *Viewer) Next(ctx context.Context) (terminal.Chunk, error) {
 }
 
 func (v *Viewer) closed() error {
-	return &terminal.Error{Op: "follow", ID: v.id, Err: fmt.Errorf("the viewer is %w", terminal.ErrClosed)}
+	return &terminal.Error{Op: "follow", ID: v.t.id, Err: fmt.Errorf("the viewer is %w", terminal.ErrClosed)}
 }
 
 // Snapshot is where what was printed before the Attach ends, and what came since begins.
@@ -140,8 +203,7 @@ func (v *Viewer) Offset() int64 { return v.next }
 func (v *Viewer) Close() error {
 	v.closer.Do(func() {
 		close(v.done)
-		v.resp.Close()
-		v.free()
+		v.free(nil)
 	})
 	v.reading.Wait()
 	return nil
