@@ -108,6 +108,11 @@ func Relay(w http.ResponseWriter, answer *http.Response) (whole bool) {
 			}
 		}
 		if err != nil {
+			for name, values := range answer.Trailer { // It is known now.
+				if strings.HasPrefix(name, "Limpet-") {
+					w.Header()[http.TrailerPrefix+name] = values
+				}
+			}
 			return errors.Is(err, io.EOF) // Not io.ErrUnexpectedEOF.
 		}
 	}
