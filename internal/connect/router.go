@@ -66,6 +66,8 @@ func newRouter(registry *keeper.Registry) *router {
 			wire.Answer(w, value, err)
 		})
 	}
+	rt.mux.HandleFunc("/v1/kept/{name}/terminals", rt.terminals)
+	rt.mux.HandleFunc("/v1/kept/{name}/terminals/", rt.terminals)
 	rt.mux.HandleFunc("/v1/sessions/{name}", rt.forward)
 	rt.mux.HandleFunc("/v1/sessions/{name}/{rest...}", rt.forward)
 	rt.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -31,6 +32,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/pipe"
 	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/terminal/remote"
 )
 
 // Options are those of a connection. The zero value of each, and nil, is a good default.
@@ -229,6 +231,11 @@ func (h *Host) ask(ctx context.Context, method, name, path string, content, valu
 		return &session.Error{Op: "open", Session: name, Err: session.ErrName}
 	}
 	return h.asks.Call(ctx, jsonhttp.Request{Method: method, Path: "/kept/" + name + path, Content: content}, value)
+}
+
+// Terminals returns a client of the terminals of a session that has ended, as far as they are written down there. Close it.
+func (h *Host) Terminals(name string) *remote.Client {
+	return wire.Terminals(h, "/kept/"+url.PathEscape(name))
 }
 
 // List implements [keeper.Place].

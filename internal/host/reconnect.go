@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -65,7 +66,7 @@ func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // mayBeSentTwice reports whether a request does no harm when it is answered a second time, minutes later: it reads, or is about one command,
-// which has an id, or one piece of its input, which has an offset.
+// which has an id, or one piece of its input, which has an offset, or has the same effect.
 func mayBeSentTwice(r *http.Request) bool {
 	path := r.URL.Path
 	switch {
@@ -73,14 +74,16 @@ func mayBeSentTwice(r *http.Request) bool {
 		return true
 	case strings.HasSuffix(path, "/jobs/stop"): // Of all jobs, and more of them may run the second time.
 		return false
+	case strings.Contains(path, "/terminals/"):
+		return endsIn(path, "/wait", "/resize", "/close") // Not what types.
 	case strings.Contains(path, "/jobs/"):
-		for _, harmless := range []string{"/list", "/get", "/poll", "/log", "/search", "/history", "/wait", "/stop"} {
-			if strings.HasSuffix(path, harmless) {
-				return true
-			}
-		}
+		return endsIn(path, "/list", "/get", "/poll", "/log", "/search", "/history", "/wait", "/stop")
 	}
 	return false
+}
+
+func endsIn(path string, ends ...string) bool {
+	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(path, end) })
 }
 
 // lost is an error of a request, and notes it if that is since the connection is lost.

@@ -16,7 +16,6 @@ import (
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/terminal"
-	"github.com/limpet-sh/limpet/terminal/remote"
 )
 
 // jobsHandle reaches the jobs of a session of another program.
@@ -46,9 +45,6 @@ func (s *Session) StartTerminal(ctx context.Context, spec terminal.Spec) (info t
 }
 
 var errNoTransport = errors.New("where a program of another limpet runs is not for this one to say: leave the Transport out")
-
-// Terminals returns a client of the session's terminals. Close it.
-func (s *Session) Terminals() *remote.Client { return remote.Below(s.c.transport, below(s.name)) }
 
 // once asks for something that is not to be done twice.
 func (s *Session) once(ctx context.Context, op, path string, content, value any) error {
