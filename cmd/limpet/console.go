@@ -22,6 +22,8 @@ type console struct {
 	midLine bool
 	asking  bool     // a prompt is shown: notes are held
 	held    []string // to be told when the prompt is answered
+
+	shown func(line string) // if not nil, shows notes instead: a program's screen is on the terminal
 }
 
 func newConsole() *console {
@@ -40,12 +42,23 @@ func (c *console) notef(format string, args ...any) {
 	line := harmless(fmt.Sprintf("limpet: "+format+"\n", args...))
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.shown != nil {
+		c.shown(line)
+		return
+	}
 	if c.asking {
 		c.held = append(c.held, line)
 		return
 	}
 	c.endLine()
 	fmt.Fprint(c.stderr.file, line)
+}
+
+// showBy has notes shown by a function; nil ends that.
+func (c *console) showBy(show func(line string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shown = show
 }
 
 // asks holds notes back until answered: a prompt is shown, and the user types

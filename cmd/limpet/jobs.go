@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
+	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/jobs"
@@ -50,7 +52,6 @@ See limpet help exit-codes for the exit codes.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	where.add(cmd)
-	cmd.PersistentFlags().Var(&where.on, "on", "with --session, the jobs of a session on another machine, which is reached by `TARGET`; see limpet help run")
 	cmd.AddCommand(
 		jobsStartCommand(&where), jobsListCommand(&where), jobsPollCommand(&where), jobsLogCommand(&where), jobsWaitCommand(&where),
 		jobsWriteCommand(&where), jobsSubmitCommand(&where), jobsCloseCommand(&where), jobsResizeCommand(&where),
@@ -65,6 +66,7 @@ type registryFlags struct {
 	session string
 	on      sessions.On
 	kept    *keeper.Registry // of this machine; nil if they are in no session that is kept here
+	far     *host.Host       // another machine; nil if they are in no session that is kept on one
 	at      keeper.Place     // where the session is kept; nil if they are in none
 	console *console
 }
@@ -76,6 +78,7 @@ func (f *registryFlags) add(cmd *cobra.Command) {
 func (f *registryFlags) addFlags(cmd *cobra.Command, things string) {
 	flags := cmd.PersistentFlags()
 	flags.StringVarP(&f.session, "session", "s", "", "the "+things+" of the session `NAME`, as limpet run -s has it; . is that of this project. With --state: those there that belong to it")
+	flags.Var(&f.on, "on", "with --session, the "+things+" of a session on another machine, which is reached by `TARGET`; see limpet help run")
 	flags.StringVar(&f.dir, "state", "", "the `DIR` of the "+things+" (default: limpet/"+things+" in XDG_STATE_HOME, or in ~/.local/state)")
 }
 
@@ -124,6 +127,7 @@ func (f *registryFlags) open(ctx context.Context, cmd *cobra.Command) (leave fun
 	}
 	f.at = place
 	f.kept, _ = place.(*keeper.Registry) // Nil, as said.
+	f.far, _ = place.(*host.Host)        // As above.
 	return leave, nil
 }
 
@@ -159,7 +163,7 @@ func (f *registryFlags) inSession(ctx context.Context, do func(jobs.Handle) erro
 		}
 	}
 	if err != nil {
-		return true, errors.Join(gotSignal(ctx), noSession(err, f.session))
+		return true, errors.Join(gotSignal(ctx), f.noSession(err))
 	}
 	defer kept.Disconnect()
 	list, err := kept.Jobs()
@@ -167,6 +171,18 @@ func (f *registryFlags) inSession(ctx context.Context, do func(jobs.Handle) erro
 		return true, err
 	}
 	return true, do(list)
+}
+
+// noSession says what to do about a session that is not there.
+func (f *registryFlags) noSession(err error) error {
+	if !errors.Is(err, session.ErrNotFound) {
+		return err
+	}
+	on := ""
+	if f.far != nil {
+		on = " --on " + quoted([]string{f.on.String()})
+	}
+	return fmt.Errorf("%w; limpet run -s %s%s true makes one", err, f.session, on)
 }
 
 // look opens the jobs of whoever owns them, to be looked at.

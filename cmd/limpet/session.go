@@ -226,14 +226,6 @@ func foundAs(ctx context.Context, r keeper.Place, name string, spec *keeper.Spec
 	return kept, info, nil
 }
 
-// noSession says what to do about a session that is not there.
-func noSession(err error, name string) error {
-	if errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("%w; limpet run -s %s true makes one", err, name)
-	}
-	return err
-}
-
 // open returns the session, and tells what the user should know of it. Disconnect it.
 func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFlags, console *console) (*keptShell, error) {
 	if f.isElsewhere() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -26,7 +25,9 @@ id, which term start prints. A part of the id will do where it means one termina
 its beginning, as in psql of term-psql-x3k9q2ab, or its end.
 
 With --session NAME they are those of a session that is kept (see limpet help session): a
-program starts in its directory, with its environment, and ends when the session is closed.
+program starts in its directory, with its environment, and ends when the session is closed. With
+--on TARGET the session is on another machine (see limpet help run). If the connection to it is
+lost, that is dialled again, and attach and log --follow go on where they were.
 
 Else what is known of the terminals is in a directory, --state. Each terminal has a
 process of limpet's that looks after it, and ends with it. Terminals of other programs
@@ -39,7 +40,8 @@ last 100 terminals, for 7 days. See limpet help exit-codes for the exit codes.`,
   limpet term screen "$id"
   limpet term attach "$id"
   limpet term stop "$id"
-  limpet term -s build start -- python3 -i`,
+  limpet term -s build start -- python3 -i
+  limpet term -s build --on ssh://build-box attach python3`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -67,6 +69,44 @@ func (f *termFlags) run(do func(ctx context.Context, cmd *cobra.Command, args []
 	})
 }
 
+// look opens the place of the terminals.
+func (f *termFlags) look(ctx context.Context, do func(termPlace) error) error {
+	p, err := f.place(ctx)
+	if err == nil {
+		err = errors.Join(do(p), p.close())
+	}
+	if stopped := gotSignal(ctx); stopped != nil && errors.Is(err, terminal.ErrClosed) {
+		return stopped // It closed what was asked.
+	}
+	return err
+}
+
+// place is where the terminals are.
+func (f *termFlags) place(ctx context.Context) (termPlace, error) {
+	if f.far != nil {
+		p, err := farTermsOf(ctx, f.far, f.on.String(), f.session)
+		if err != nil {
+			return nil, errors.Join(gotSignal(ctx), f.noSession(err))
+		}
+		return p, nil
+	}
+	if err := f.known(ctx); err != nil {
+		return nil, err
+	}
+	dir := f.dir
+	if dir == "" {
+		dir, _ = terminal.DefaultDir() // Open says what is wrong with it.
+	}
+	if _, err := os.Stat(dir); dir != "" && errors.Is(err, fs.ErrNotExist) {
+		return dirTerms{dir: f.dir}, nil // There are none: it is not made.
+	}
+	r, err := terminal.Open(f.dir, &terminal.Options{Logger: f.console.logger()})
+	if err != nil {
+		return nil, err
+	}
+	return dirTerms{r, f.dir}, nil
+}
+
 // known makes sure that there is such a session, or was, if it is to be one that is kept.
 func (f *termFlags) known(ctx context.Context) error {
 	if f.kept == nil {
@@ -77,37 +117,8 @@ func (f *termFlags) known(ctx context.Context) error {
 	}
 	kept, err := f.kept.Session(ctx, f.session, nil)
 	if err != nil {
-		return errors.Join(gotSignal(ctx), noSession(err, f.session))
+		return errors.Join(gotSignal(ctx), f.noSession(err))
 	}
 	kept.Disconnect()
 	return nil
-}
-
-// look opens the terminals. Where no directory is there are none: then it is not made, and
-// the registry is nil.
-func (f *termFlags) look(ctx context.Context, do func(*terminal.Registry) error) error {
-	if err := f.known(ctx); err != nil {
-		return err
-	}
-	dir := f.dir
-	if dir == "" {
-		dir, _ = terminal.DefaultDir() // Open says what is wrong with it.
-	}
-	if _, err := os.Stat(dir); dir != "" && errors.Is(err, fs.ErrNotExist) {
-		return do(nil)
-	}
-	r, err := terminal.Open(f.dir, &terminal.Options{Logger: f.console.logger()})
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(r), r.Close())
-}
-
-// place is where the terminals are, for messages.
-func (f *termFlags) place(r *terminal.Registry) string {
-	if r != nil {
-		return r.Dir()
-	}
-	dir, _ := terminal.DefaultDir() // Where there is none, look has said so.
-	return cmp.Or(f.dir, dir)
 }

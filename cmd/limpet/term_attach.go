@@ -100,7 +100,7 @@ func (f *termAttachFlags) run(ctx context.Context, cmd *cobra.Command, said stri
 	}
 	code := 0
 	err = f.where.with(ctx, cmd, said, func(t *reached) (err error) {
-		if t.live == nil {
+		if !t.live {
 			code = codeOfTerm(t.info)
 			return f.past(t)
 		}

@@ -14,9 +14,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/terminal"
+	"github.com/limpet-sh/limpet/terminal/remote"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
@@ -52,6 +54,7 @@ type attachment struct {
 	again chan struct{} // has a token if the screen is to be painted anew
 
 	painted atomic.Bool // the screen was
+	noted   atomic.Bool // a note is on the screen, which is painted anew when the terminal can be asked again
 }
 
 // parting is how an attachment ended: the program has ended if both are zero.
@@ -95,9 +98,8 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 	winch := make(chan os.Signal, 1)
 	signal.Notify(winch, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(winch)
-	if a.resizes() {
-		a.resize()
-	}
+	a.flags.where.console.showBy(a.note)
+	defer a.flags.where.console.showBy(nil)                       // First: what follows is no screen any more.
 	go a.guarded(func() error { return a.watch(ctx, fd, winch) }) // These three may wait for a program that hangs, or for a key, longer than limpet lives.
 	go a.guarded(a.read)
 	go func() {
@@ -122,6 +124,10 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 		message = fmt.Sprintf("[detached from %s]\n", id)
 		return 0, nil
 	}
+	if a.t.resumes && errors.Is(end.err, remote.ErrUnreachable) { // It was tried for long enough.
+		message = fmt.Sprintf("[lost %s]\n", id)
+		return 0, &lostError{end.err}
+	}
 	if info := a.t.ended(); info.State.Ended() { // However the connection went.
 		message = a.unseen() + fmt.Sprintf("[%s: %s]\n", id, endOf(info))
 		return codeOfTerm(info), nil
@@ -139,7 +145,7 @@ func (a *attachment) unseen() string {
 	if a.painted.Load() {
 		return ""
 	}
-	past, err := a.t.r.Get(a.t.info.ID)
+	past, err := a.t.recorded()
 	if err != nil {
 		return "" // It is forgotten.
 	}
@@ -220,10 +226,7 @@ func (a *attachment) watch(ctx context.Context, fd int, signals <-chan os.Signal
 				if _, err := term.MakeRaw(fd); err != nil {
 					return fmt.Errorf("switching the terminal to raw mode again: %w", err)
 				}
-				select {
-				case a.again <- struct{}{}:
-				default: // It is asked for already.
-				}
+				a.paintAgain()
 			}
 			if a.resizes() {
 				a.resize()
@@ -234,8 +237,36 @@ func (a *attachment) watch(ctx context.Context, fd int, signals <-chan os.Signal
 	}
 }
 
+// paintAgain has the screen painted anew.
+func (a *attachment) paintAgain() {
+	select {
+	case a.again <- struct{}{}:
+	default: // It is asked for already.
+	}
+}
+
+// note shows a note in the first line of the screen, until the terminal can be asked again: a connection is lost, mostly.
+func (a *attachment) note(line string) {
+	const saved, restored = "\x1b\\\x1b7\x1b[m\x1b[1;1H", "\x1b[m\x1b8"
+	if !a.noted.CompareAndSwap(false, true) {
+		return
+	}
+	line = ansi.Truncate(strings.TrimSpace(line), terminalSize(a.out).Cols, "...")
+	go func() { // It ends with the client, at the latest, and waits for the person's terminal, which may take nothing.
+		_, _ = a.out.WriteString(saved + "\x1b[7m" + line + "\x1b[K" + restored) // Who has lost the terminal sees none.
+		_, err := a.t.look()                                                     // It waits for the connection.
+		a.noted.Store(false)
+		if err == nil {
+			a.paintAgain()
+		}
+	}()
+}
+
 // show paints the screen as it is, and then what comes.
 func (a *attachment) show(ctx context.Context) error {
+	if a.resizes() {
+		a.resize()
+	}
 	for {
 		s, err := a.t.Screen()
 		if err != nil {
@@ -369,6 +400,8 @@ func (a *attachment) write(ctx context.Context) error {
 				return nil
 			}
 			if _, err := a.t.Write(b); errors.Is(err, terminal.ErrNotRead) || errors.Is(err, terminal.ErrLineTooLong) {
+				_, _ = a.out.WriteString("\a")
+			} else if a.t.resumes && errors.Is(err, remote.ErrUnreachable) { // Whether it was typed is not known. If that stays so, the viewer tells.
 				_, _ = a.out.WriteString("\a")
 			} else if err != nil && !errors.Is(err, terminal.ErrEnded) { // Of that the viewer tells, behind the last output.
 				return err

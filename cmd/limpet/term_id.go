@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,11 +20,11 @@ const (
 
 // termOf returns what is known of the terminal that is meant, which may be said by a part
 // of its id.
-func (f *termFlags) termOf(cmd *cobra.Command, r *terminal.Registry, said string) (terminal.Info, error) {
+func (f *termFlags) termOf(ctx context.Context, cmd *cobra.Command, p termPlace, said string) (terminal.Info, error) {
 	if said == "" {
 		return terminal.Info{}, usagef(cmd, `"" is no id; is a variable empty?`)
 	}
-	all, err := listed(r)
+	all, err := p.list(ctx)
 	if err != nil {
 		return terminal.Info{}, err
 	}
@@ -50,22 +51,14 @@ func (f *termFlags) termOf(cmd *cobra.Command, r *terminal.Registry, said string
 	if len(near) > 0 {
 		hint = "is it one of these? " + noun.Some(near)
 	}
-	return terminal.Info{}, fmt.Errorf("%q: %w in %s: it never was, or was forgotten; %s", said, terminal.ErrNotFound, f.place(r), hint)
-}
-
-// listed is what there is; nothing in a registry that is not there.
-func listed(r *terminal.Registry) ([]terminal.Info, error) {
-	if r == nil {
-		return nil, nil
-	}
-	return r.List()
+	return terminal.Info{}, fmt.Errorf("%q: %w in %s: it never was, or was forgotten; %s", said, terminal.ErrNotFound, p, hint)
 }
 
 // termsOf is termOf for several, of which each comes once.
-func (f *termFlags) termsOf(cmd *cobra.Command, r *terminal.Registry, said []string) ([]terminal.Info, error) {
+func (f *termFlags) termsOf(ctx context.Context, cmd *cobra.Command, p termPlace, said []string) ([]terminal.Info, error) {
 	var infos []terminal.Info
 	for _, s := range said {
-		info, err := f.termOf(cmd, r, s)
+		info, err := f.termOf(ctx, cmd, p, s)
 		if err != nil {
 			return nil, err
 		}

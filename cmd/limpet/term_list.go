@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -48,12 +47,12 @@ With --json, each terminal is one line of JSON on stdout.`,
 				return err
 			}
 			flags.session = where.label()
-			return where.look(ctx, func(r *terminal.Registry) error {
-				list, err := listed(r)
+			return where.look(ctx, func(p termPlace) error {
+				list, err := p.list(ctx)
 				if err != nil {
 					return err
 				}
-				return flags.print(flags.filter(freshened(ctx, r, list)))
+				return flags.print(flags.filter(p.freshened(ctx, list)))
 			})
 		}),
 	}
@@ -73,54 +72,6 @@ func (f *termListFlags) filter(list []terminal.Info) []terminal.Info {
 		}
 	}
 	return kept
-}
-
-// freshPatience is how long the programs that have terminals may take to tell how those are.
-const freshPatience = time.Second
-
-// freshened asks those that have the terminals how these are now.
-func freshened(ctx context.Context, r *terminal.Registry, list []terminal.Info) []terminal.Info {
-	const most = 16 // That are asked at once.
-	var (
-		mu    sync.Mutex
-		fresh = make(map[string]terminal.Info)
-		asked = make(map[string]bool)
-		all   sync.WaitGroup
-		room  = make(chan struct{}, most)
-	)
-	ctx, cancel := context.WithTimeout(ctx, freshPatience)
-	defer cancel()
-	for _, info := range list {
-		if !info.Elsewhere || asked[info.Owner] {
-			continue
-		}
-		asked[info.Owner] = true
-		all.Go(func() {
-			room <- struct{}{}
-			defer func() { <-room }()
-			client, err := dial(ctx, r.Dir(), info.Owner, freshPatience)
-			if err != nil {
-				return // There is what it has written down.
-			}
-			defer client.Close() // It cannot fail.
-			told, err := client.List(ctx)
-			if err != nil {
-				return // As above.
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			for _, info := range told {
-				fresh[info.ID] = info
-			}
-		})
-	}
-	all.Wait()
-	for i, info := range list {
-		if now, ok := fresh[info.ID]; ok {
-			list[i] = now
-		}
-	}
-	return list
 }
 
 func (f *termListFlags) print(list []terminal.Info) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/terminal"
 	"github.com/limpet-sh/limpet/terminal/keys"
 )
@@ -179,6 +180,9 @@ func (f *termSendFlags) send(ctx context.Context, t *reached, inputs []keys.Inpu
 	if !f.sent { // Else the program that had it has gone since, with the one that ran there.
 		f.from = t.info.Bytes // As it is now: the terminal was just asked.
 		if err := t.Send(inputs...); err != nil {
+			if t.resumes && jsonhttp.Sent(err) {
+				err = &lostError{fmt.Errorf("%w; it may have been typed, and is not typed again", err)}
+			}
 			return err
 		}
 		f.sent = true

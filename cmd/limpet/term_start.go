@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -44,7 +45,8 @@ passes one on), and TERM=xterm-256color. With --line, bash runs a line instead o
 program. Flags behind the program are the program's.
 
 With --session NAME it starts in that session, which is made if there is none: in the directory
-where the session is, with what its shell exports. It ends with the session.`,
+where the session is, with what its shell exports. It ends with the session. With --on TARGET that
+is another machine, and so are the paths of --dir and --record.`,
 		Example: `  id=$(limpet term start -- psql orders)
   limpet term start --size 120x40 --dir ~/src vim README
   limpet term start --line 'cd src && exec python3 -i' --attach
@@ -113,11 +115,8 @@ func (f *termStartFlags) run(ctx context.Context, cmd *cobra.Command, args []str
 
 // start starts the program: by a host of its own, or in the session that is kept, which is made if there is none.
 func (f *termStartFlags) start(ctx context.Context, cmd *cobra.Command, o hostOrder) (terminal.Info, error) {
-	if f.where.kept == nil {
+	if f.where.at == nil {
 		return startHost(ctx, o)
-	}
-	if err := refuseIn(cmd, "--session", append([]string{"keep-env", "clean-env"}, sandboxNames...)...); err != nil {
-		return terminal.Info{}, err
 	}
 	kept, _, err := found(ctx, f.where.at, f.where.session, f.where.console)
 	if err != nil {
@@ -128,7 +127,11 @@ func (f *termStartFlags) start(ctx context.Context, cmd *cobra.Command, o hostOr
 	if f.shell.dir != "" {
 		spec.Dir = absolute(f.shell.dir)
 	}
-	return kept.StartTerminal(ctx, spec)
+	info, err := kept.StartTerminal(ctx, spec)
+	if f.where.far != nil && jsonhttp.Sent(err) {
+		err = fmt.Errorf("%w; it may have started, as limpet term list%s says", err, sameWhere(cmd))
+	}
+	return info, err
 }
 
 // order checks the flags, and makes of them what the host is told.
@@ -146,6 +149,14 @@ func (f *termStartFlags) order(cmd *cobra.Command, args []string) (hostOrder, er
 		return none(usagef(cmd, "the program is empty; is a variable empty?"))
 	case given("record") && f.record == "":
 		return none(emptyPath(cmd, "record"))
+	}
+	if f.where.at != nil {
+		if err := refuseIn(cmd, "--session", append([]string{"keep-env", "clean-env"}, sandboxNames...)...); err != nil {
+			return none(err)
+		}
+	}
+	if f.where.far != nil && f.record != "" && !filepath.IsAbs(f.record) {
+		return none(usagef(cmd, "--record %q: with --on, wants an absolute path, of the other machine; limpet term record writes a file here", f.record))
 	}
 	_, envErr := f.shell.environ(cmd)
 	if err := cmp.Or(f.shell.checkPaths(cmd), envErr, oneOf(cmd, "attach", "json")); err != nil {
@@ -180,7 +191,7 @@ func (f *termStartFlags) order(cmd *cobra.Command, args []string) (hostOrder, er
 			}
 		}
 	}
-	if o.Record != "" {
+	if o.Record != "" && f.where.far == nil {
 		if _, err := os.Lstat(o.Record); err == nil {
 			return none(usagef(cmd, "--record %q: there is such a file; name one that is to be made, or remove it", f.record))
 		}

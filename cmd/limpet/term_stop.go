@@ -45,7 +45,7 @@ With --json, each terminal is one line of JSON on stdout.`,
 			case !many && len(args) == 0:
 				return usagef(cmd, "%s, or --all", someTerms)
 			}
-			return where.look(ctx, func(r *terminal.Registry) error { return flags.stop(ctx, cmd, r, args) })
+			return where.look(ctx, func(p termPlace) error { return flags.stop(ctx, cmd, p, args) })
 		}),
 	}
 	cmd.Flags().BoolVar(&flags.all, "all", false, "stop all terminals")
@@ -53,13 +53,13 @@ With --json, each terminal is one line of JSON on stdout.`,
 	return cmd
 }
 
-func (f *termStopFlags) stop(ctx context.Context, cmd *cobra.Command, r *terminal.Registry, said []string) error {
-	infos, err := f.where.termsOf(cmd, r, said)
+func (f *termStopFlags) stop(ctx context.Context, cmd *cobra.Command, p termPlace, said []string) error {
+	infos, err := f.where.termsOf(ctx, cmd, p, said)
 	if err != nil {
 		return err
 	}
 	if len(said) == 0 {
-		all, err := listed(r)
+		all, err := p.list(ctx)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (f *termStopFlags) stop(ctx context.Context, cmd *cobra.Command, r *termina
 		work.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			now[i], errs[i] = stopOne(ctx, r, info, len(said) > 0)
+			now[i], errs[i] = stopOne(ctx, p, info, len(said) > 0)
 		})
 	}
 	work.Wait()
@@ -97,13 +97,13 @@ func (f *termStopFlags) stop(ctx context.Context, cmd *cobra.Command, r *termina
 }
 
 // stopOne stops a terminal, and returns what became of it.
-func stopOne(ctx context.Context, r *terminal.Registry, info terminal.Info, named bool) (terminal.Info, error) {
-	t, err := reach(ctx, r, info.ID)
+func stopOne(ctx context.Context, p termPlace, info terminal.Info, named bool) (terminal.Info, error) {
+	t, err := p.reach(ctx, info.ID)
 	if err != nil {
 		return info, err
 	}
 	defer t.free()
-	if t.live == nil {
+	if !t.live {
 		if named {
 			return info, fmt.Errorf("stop %q: %w: %s; limpet term forget removes it", info.ID, terminal.ErrEnded, endOf(t.info))
 		}
@@ -133,13 +133,13 @@ func termForgetCommand(where *termFlags) *cobra.Command {
 			if ended == (len(args) > 0) {
 				return usagef(cmd, "%s, or --ended", someTerms)
 			}
-			return where.look(ctx, func(r *terminal.Registry) error {
-				infos, err := where.termsOf(cmd, r, args)
+			return where.look(ctx, func(p termPlace) error {
+				infos, err := where.termsOf(ctx, cmd, p, args)
 				if err != nil {
 					return err
 				}
 				if ended {
-					if infos, err = listed(r); err != nil {
+					if infos, err = p.list(ctx); err != nil {
 						return err
 					}
 				}
@@ -148,7 +148,7 @@ func termForgetCommand(where *termFlags) *cobra.Command {
 					if ended && !info.State.Ended() {
 						continue
 					}
-					if err := r.Forget(info.ID); !ended || !errors.Is(err, terminal.ErrNotFound) {
+					if err := p.forget(ctx, info.ID); !ended || !errors.Is(err, terminal.ErrNotFound) {
 						errs = append(errs, err)
 					}
 				}
