@@ -201,7 +201,7 @@ func noTerm(err error) bool {
 func termCannot(err error) bool {
 	return slices.ContainsFunc([]error{
 		terminal.ErrEnded, terminal.ErrRunning, terminal.ErrElsewhere, terminal.ErrTooMany, terminal.ErrNotRead, terminal.ErrLineTooLong,
-		remote.ErrUnreachable, remote.ErrGone,
+		remote.ErrUnreachable, remote.ErrGone, remote.ErrOlder,
 	}, func(state error) bool { return errors.Is(err, state) })
 }
 

@@ -32,7 +32,15 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) != "limpet" {
 		testenv.Reap()
 	}
-	testscript.Main(m, map[string]func(){"limpet": main})
+	testscript.Main(leaving{m}, map[string]func(){"limpet": main})
+}
+
+// leaving removes what tests have left for each other.
+type leaving struct{ *testing.M }
+
+func (l leaving) Run() int {
+	defer func() { _ = os.RemoveAll(brought) }() // It is one for temporary files, or there is none.
+	return l.M.Run()
 }
 
 func TestScript(t *testing.T) {

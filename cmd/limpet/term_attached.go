@@ -251,7 +251,11 @@ func (a *attachment) note(line string) {
 	if !a.noted.CompareAndSwap(false, true) {
 		return
 	}
-	line = ansi.Truncate(strings.TrimSpace(line), terminalSize(a.out).Cols, "...")
+	line = strings.TrimSpace(line)
+	if over := ansi.StringWidth(line) - terminalSize(a.out).Cols; over > 0 { // Its end says most.
+		const dots = "..."
+		line = ansi.TruncateLeft(line, over+len(dots), dots)
+	}
 	go func() { // It ends with the client, at the latest, and waits for the person's terminal, which may take nothing.
 		_, _ = a.out.WriteString(saved + "\x1b[7m" + line + "\x1b[K" + restored) // Who has lost the terminal sees none.
 		_, err := a.t.look()                                                     // It waits for the connection.

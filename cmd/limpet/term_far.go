@@ -52,8 +52,11 @@ func (p *farTerms) open() error {
 		client := p.host.Terminals(p.session)
 		if _, none := client.ListAll(p.ctx); none != nil {
 			_ = client.Close() // It cannot fail.
-			if errors.Is(none, session.ErrNotFound) || errors.Is(none, remote.ErrOlder) {
+			switch {
+			case errors.Is(none, session.ErrNotFound):
 				return err
+			case errors.Is(none, remote.ErrOlder):
+				return fmt.Errorf("%w; the limpet there, version %s, cannot tell of the terminals that it had: replace it, or take it out of the PATH", err, p.host.Hello().Version)
 			}
 			return none
 		}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/host"
+	"github.com/limpet-sh/limpet/internal/testenv"
+)
+
+// brought is where this program is brought to, once; cache makes it.
+var (
+	brought string
+	cache   = sync.OnceValue(func() string {
+		dir, err := os.MkdirTemp("", "limpet-cache")
+		if err != nil {
+			panic(err)
+		}
+		brought = dir
+		return dir
+	})
+)
+
+// farMachine is a machine with a session, which is reached by a script: see cut.
+type farMachine struct {
+	t         *testing.T
+	home, how string
+	there     string // the script that reaches it
+}
+
+func newFarMachine(t *testing.T) *farMachine {
+	testenv.NeedProc(t)
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	home := testenv.TempDir(t)
+	t.Setenv("XDG_STATE_HOME", filepath.Join(home, "here"))
+	m := &farMachine{t: t, home: home, how: filepath.Join(home, "how")}
+	m.there = "exec env -i HOME=" + home + " XDG_CACHE_HOME=" + cache() + " GORACE=atexit_sleep_ms=0 sh"
+	m.reachBy(m.there)
+	t.Cleanup(func() {
+		m.reachBy(m.there)
+		_ = m.command("hosts", "close", "--all").Run() // The test may have failed.
+		endKept(filepath.Join(home, ".local/state/limpet/keep"))
+	})
+	return m
+}
+
+func (m *farMachine) reachBy(script string) {
+	require.NoError(m.t, os.WriteFile(m.how, []byte(script), 0o600))
+}
+
+// cut breaks the connection, and lets nobody reach the machine until mend.
+func (m *farMachine) cut() {
+	m.t.Helper()
+	m.reachBy("exit 1")
+	m.kill()
+}
+
+func (m *farMachine) mend() { m.reachBy(m.there) }
+
+// kill breaks the connection.
+func (m *farMachine) kill() {
+	m.t.Helper()
+	list, err := host.ListShared(context.Background())
+	require.NoError(m.t, err)
+	require.Len(m.t, list, 1)
+	require.NoError(m.t, syscall.Kill(list[0].PID, syscall.SIGKILL))
+}
+
+func (m *farMachine) args(args ...string) []string {
+	return append([]string{"term", args[0], "-s", "s", "--on", "exec:sh " + m.how}, args[1:]...)
+}
+
+func (m *farMachine) command(args ...string) *exec.Cmd {
+	cmd := exec.Command("limpet", args...)
+	cmd.Dir = m.home // A connection of a command belongs to its directory.
+	return cmd
+}
+
+// term runs limpet term, and returns what it has printed.
+func (m *farMachine) term(args ...string) string {
+	m.t.Helper()
+	cmd := m.command(m.args(args...)...)
+	out, err := cmd.Output()
+	require.NoError(m.t, err, "%q: %s", args, out)
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+func (m *farMachine) sit(args ...string) *seat {
+	m.t.Helper()
+	return onTerminal(m.t, m.home, "xterm", m.args(append([]string{"attach"}, args...)...)...)
+}
+
+func TestAttachOutlivesItsConnection(t *testing.T) {
+	m := newFarMachine(t)
+	id := m.term("start", "--line", prompting)
+	m.term("wait", "--prompt", "--timeout", "1m", id)
+	tm := m.sit(id)
+	tm.sees(prompted)
+	tm.types("echo $((6 * 7))\r")
+	tm.sees("42\r\n")
+	tm.sees("> ")
+
+	m.kill() // It is dialled again at once.
+	tm.sees("the connection is lost")
+	tm.sees("\x1b[2J") // What said so is painted over.
+	tm.sees("42")
+
+	m.cut()
+	tm.sees("the connection is lost")
+	tm.types("echo $((6 * 8))\r")
+	require.NoError(t, pty.Setsize(tm.user, &pty.Winsize{Rows: 30, Cols: 100}))
+	m.mend()
+	tm.sees("48")
+	tm.types("stty size\r")
+	tm.sees("30 100")
+	tm.types("exit 7\r")
+	tm.sees("[" + id + ": exit 7]\r\n")
+	tm.exits(7)
+	tm.isAsBefore()
+	assert.NotContains(t, tm.seen, "limpet: remote:", "it is cut, and not told on a line of its own")
+}
+
+// What is not kept of what was printed meanwhile is not shown; the screen is.
+func TestAttachPaintsTheScreenBehindAGap(t *testing.T) {
+	m := newFarMachine(t)
+	tm := onTerminal(t, m.home, "xterm", m.args("start", "--attach", "--buffer", "1", "--dir", m.home, "--line", `echo ready; until [[ -e go ]]; do sleep .01; done; seq 200000; echo "<$((6 * 7))>"; echo >printed; read -r; exit 4`)...)
+	tm.sees("ready")
+	m.cut()
+	tm.sees("the connection is lost")
+	require.NoError(t, os.WriteFile(filepath.Join(m.home, "go"), nil, 0o600))
+	testenv.AwaitFile(t, filepath.Join(m.home, "printed"))
+	m.mend()
+	tm.sees("<42>")
+	tm.types("\r")
+	tm.sees(": exit 4]\r\n")
+	tm.exits(4)
+	tm.isAsBefore()
+	assert.NotContains(t, tm.seen, "\n100000\r\n")
+	assert.Contains(t, tm.seen, "200000")
+}
+
+// Where nobody will be reached any more, the person is told, and has the terminal back.
+func TestAttachEndsWithItsMachine(t *testing.T) {
+	m := newFarMachine(t)
+	id := m.term("start", "--line", prompting)
+	tm := m.sit(id)
+	tm.sees(prompted)
+	m.reachBy("echo 'Error response from daemon: No such container: web' >&2; exit 1")
+	m.kill()
+	tm.sees("the connection is lost")
+	tm.sees("[lost " + id + "]\r\n")
+	tm.sees("No such container: web")
+	tm.exits(codeCannot)
+	tm.isAsBefore()
+}
+
+// A person, or a program, that gives up does not wait for the connection.
+func TestAConnectionThatIsLostHoldsNobody(t *testing.T) {
+	m := newFarMachine(t)
+	id := m.term("start", "--line", prompting)
+	m.term("wait", "--prompt", "--timeout", "1m", id)
+	tm := m.sit(id)
+	tm.sees(prompted)
+	other := m.sit("--detach-key", "ctrl-]", id)
+	other.sees(prompted)
+	follow := m.command(m.args("log", "--follow", id)...)
+	waits := m.command(m.args("wait", id)...)
+	shows := m.command(m.args("wait", "--timeout", "1s", id)...) // It is over in time, too.
+	for _, cmd := range []*exec.Cmd{follow, waits, shows} {
+		require.NoError(t, cmd.Start())
+	}
+	time.Sleep(200 * time.Millisecond) // They are about to ask.
+	m.cut()
+	tm.sees("the connection is lost")
+	other.sees("the connection is lost")
+	began := time.Now()
+	tm.types(ctrlBackslash)
+	tm.sees("[detached from " + id + "]\r\n")
+	tm.exits(0)
+	tm.isAsBefore()
+	require.NoError(t, other.cmd.Process.Signal(syscall.SIGTERM))
+	other.sees("[detached from " + id + "]\r\n")
+	other.exits(128 + 15)
+	other.isAsBefore()
+	for _, cmd := range []*exec.Cmd{follow, waits} {
+		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+		_ = cmd.Wait() // Its exit code is looked at.
+		assert.Equal(t, 128+2, cmd.ProcessState.ExitCode(), "%q", cmd.Args)
+	}
+	_ = shows.Wait() // As above.
+	assert.Equal(t, codeTimeout, shows.ProcessState.ExitCode())
+	assert.Less(t, time.Since(began), 20*time.Second)
+}
+
+// What is followed goes on at the byte where it was.
+func TestLogFollowsOverConnections(t *testing.T) {
+	m := newFarMachine(t)
+	id := m.term("start", "--buffer", "8MiB", "--line", `for i in {1..60}; do seq 1000; sleep .01; done; exit 5`)
+	follow := m.command(m.args("log", "--follow", id)...)
+	var out, said strings.Builder
+	follow.Stdout, follow.Stderr = &out, &said
+	require.NoError(t, follow.Start())
+	for range 3 {
+		time.Sleep(150 * time.Millisecond)
+		list, err := host.ListShared(context.Background())
+		require.NoError(t, err)
+		for _, one := range list {
+			_ = syscall.Kill(one.PID, syscall.SIGKILL) // It may be gone just now.
+		}
+	}
+	require.NoError(t, follow.Wait(), said.String())
+	var want strings.Builder
+	for range 60 {
+		for i := range 1000 {
+			fmt.Fprintf(&want, "%d\r\n", i+1)
+		}
+	}
+	assert.Equal(t, len(want.String()), out.Len(), said.String())
+	assert.True(t, want.String() == out.String())
+	assert.Contains(t, said.String(), "the connection is lost")
+	assert.Contains(t, said.String(), "exit 5, after")
+}
