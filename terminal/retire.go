@@ -97,7 +97,7 @@ func (t *Terminal) retire() {
 func (r *Registry) Forget(id string) error {
 	const op = "forget"
 	t, err := r.Get(id)
-	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClosed) && validID(id) { // Its record is damaged.
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClosed) && ValidID(id) { // Its record is damaged.
 		if err := r.remove(id); err != nil {
 			return &Error{Op: op, ID: id, Err: err}
 		}
@@ -179,7 +179,7 @@ func (r *Registry) sweep(known map[string]bool) {
 			_, _ = r.alive(id) // It removes the lock of one that is not.
 		case strings.HasPrefix(name, "."+idPrefix): // As renameio names them.
 			_ = os.Remove(filepath.Join(r.dir, name)) // Best effort: the next one tries again.
-		case validID(id) && !known[id] && (ext == logExt || ext == replayExt || ext == recordExt && time.Since(info.ModTime()) > r.opts.KeepFor):
+		case ValidID(id) && !known[id] && (ext == logExt || ext == replayExt || ext == recordExt && time.Since(info.ModTime()) > r.opts.KeepFor):
 			_ = os.Remove(filepath.Join(r.dir, name)) // As above.
 		}
 	}

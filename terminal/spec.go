@@ -276,7 +276,9 @@ func plainName(name string) string {
 	return strings.Trim(name[:min(len(name), most)], "-")
 }
 
-func validID(id string) bool {
+// ValidID reports whether a text can be the ID of a terminal: "term-" and lower-case letters, digits and dashes, fewer than 64 bytes in
+// all. It names a file.
+func ValidID(id string) bool {
 	rest, ok := strings.CutPrefix(id, idPrefix)
 	return ok && rest != "" && len(id) < 64 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }

@@ -22,6 +22,6 @@ func TestAnIDSaysWhatRuns(t *testing.T) {
 	} {
 		id := newID(test.argv, test.line)
 		assert.Regexp(t, `^term-`+test.want+`-[a-z2-7]{8}$`, id)
-		assert.True(t, validID(id), id)
+		assert.True(t, ValidID(id), id)
 	}
 }

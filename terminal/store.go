@@ -43,7 +43,7 @@ func (s store) readJSON(id, ext string, v any) error {
 
 // info reads the record of a terminal. The error is fs.ErrNotExist if there is none.
 func (s store) info(id string) (info Info, err error) {
-	if !validID(id) {
+	if !ValidID(id) {
 		return info, fs.ErrNotExist
 	}
 	if err := s.readJSON(id, recordExt, &info); err != nil {
@@ -63,7 +63,7 @@ func (s store) ids() ([]string, error) {
 	}
 	var ids []string
 	for _, entry := range entries {
-		if id, ok := strings.CutSuffix(entry.Name(), recordExt); ok && validID(id) {
+		if id, ok := strings.CutSuffix(entry.Name(), recordExt); ok && ValidID(id) {
 			ids = append(ids, id)
 		}
 	}
