@@ -23,7 +23,7 @@ type console struct {
 	asking  bool     // a prompt is shown: notes are held
 	held    []string // to be told when the prompt is answered
 
-	shown func(line string) // if not nil, shows notes instead: a program's screen is on the terminal
+	shown func(line string) // if not nil, shows notes in place of stderr, which has the screen of a program
 }
 
 func newConsole() *console {
@@ -54,7 +54,7 @@ func (c *console) notef(format string, args ...any) {
 	fmt.Fprint(c.stderr.file, line)
 }
 
-// showBy has notes shown by a function; nil ends that.
+// showBy has a function show the notes; nil brings them back to stderr. The function must not block.
 func (c *console) showBy(show func(line string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

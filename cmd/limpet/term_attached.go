@@ -54,7 +54,7 @@ type attachment struct {
 	again chan struct{} // has a token if the screen is to be painted anew
 
 	painted atomic.Bool // the screen was
-	noted   atomic.Bool // a note is on the screen, which is painted anew when the terminal can be asked again
+	noted   atomic.Bool // a message is on the screen: see note
 }
 
 // parting is how an attachment ended: the program has ended if both are zero.
@@ -99,7 +99,7 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 	signal.Notify(winch, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(winch)
 	a.flags.where.console.showBy(a.note)
-	defer a.flags.where.console.showBy(nil)                       // First: what follows is no screen any more.
+	defer a.flags.where.console.showBy(nil)                       // Before the deferred function above, which leaves the screen.
 	go a.guarded(func() error { return a.watch(ctx, fd, winch) }) // These three may wait for a program that hangs, or for a key, longer than limpet lives.
 	go a.guarded(a.read)
 	go func() {
@@ -124,7 +124,7 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 		message = fmt.Sprintf("[detached from %s]\n", id)
 		return 0, nil
 	}
-	if a.t.resumes && errors.Is(end.err, remote.ErrUnreachable) { // It was tried for long enough.
+	if a.t.resumes && errors.Is(end.err, remote.ErrUnreachable) { // The connection could not be dialled again.
 		message = fmt.Sprintf("[lost %s]\n", id)
 		return 0, &lostError{end.err}
 	}
@@ -245,7 +245,8 @@ func (a *attachment) paintAgain() {
 	}
 }
 
-// note shows a note in the first line of the screen, until the terminal can be asked again: a connection is lost, mostly.
+// note shows a message, mostly that the connection is lost, in the first line of the screen. When the terminal answers again, the screen is
+// painted anew.
 func (a *attachment) note(line string) {
 	const saved, restored = "\x1b\\\x1b7\x1b[m\x1b[1;1H", "\x1b[m\x1b8"
 	if !a.noted.CompareAndSwap(false, true) {
@@ -256,9 +257,9 @@ func (a *attachment) note(line string) {
 		const dots = "..."
 		line = ansi.TruncateLeft(line, over+len(dots), dots)
 	}
-	go func() { // It ends with the client, at the latest, and waits for the person's terminal, which may take nothing.
-		_, _ = a.out.WriteString(saved + "\x1b[7m" + line + "\x1b[K" + restored) // Who has lost the terminal sees none.
-		_, err := a.t.look()                                                     // It waits for the connection.
+	go func() { // Nothing waits for it: the person's terminal may block. It ends when the client is closed.
+		_, _ = a.out.WriteString(saved + "\x1b[7m" + line + "\x1b[K" + restored) // Best effort.
+		_, err := a.t.current()                                                  // It waits for the connection.
 		a.noted.Store(false)
 		if err == nil {
 			a.paintAgain()
@@ -405,7 +406,7 @@ func (a *attachment) write(ctx context.Context) error {
 			}
 			if _, err := a.t.Write(b); errors.Is(err, terminal.ErrNotRead) || errors.Is(err, terminal.ErrLineTooLong) {
 				_, _ = a.out.WriteString("\a")
-			} else if a.t.resumes && errors.Is(err, remote.ErrUnreachable) { // Whether it was typed is not known. If that stays so, the viewer tells.
+			} else if a.t.resumes && errors.Is(err, remote.ErrUnreachable) { // It may have been typed. The viewer fails if the connection stays lost.
 				_, _ = a.out.WriteString("\a")
 			} else if err != nil && !errors.Is(err, terminal.ErrEnded) { // Of that the viewer tells, behind the last output.
 				return err

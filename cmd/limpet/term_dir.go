@@ -12,24 +12,24 @@ import (
 	"github.com/limpet-sh/limpet/terminal/remote"
 )
 
-// dirTerms are the terminals of a directory. The programs that have some are reached by their sockets there.
+// dirTerms are the terminals of a directory. Each program that has some is reached by its socket there.
 type dirTerms struct {
-	*terminal.Registry // nil: there is no such directory, and no terminal
+	*terminal.Registry // nil if there is no such directory: it has no terminals
 	dir                string
 }
 
 var _ termPlace = dirTerms{}
 
-// recordOf is what is written down of a terminal.
+// recordOf is the record of a terminal.
 type recordOf struct{ *terminal.Terminal }
 
-func (t recordOf) look() (terminal.Info, error)        { return t.Info(), nil }
+func (t recordOf) current() (terminal.Info, error)     { return t.Info(), nil }
 func (t recordOf) follow(offset int64) (viewer, error) { return t.Attach(offset) }
 
 // termOf is a terminal of another program.
 type termOf struct{ *remote.Terminal }
 
-func (t termOf) look() (terminal.Info, error)        { return t.Info() }
+func (t termOf) current() (terminal.Info, error)     { return t.Info() }
 func (t termOf) follow(offset int64) (viewer, error) { return t.Attach(offset) }
 
 func (p dirTerms) list(context.Context) ([]terminal.Info, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/limpet-sh/limpet/terminal/remote"
 )
 
-// farTerms are the terminals of a session on another machine: by its keeper, or, if the session has ended, from what is written down
-// there. While a connection that is lost is dialled again, calls wait; the context of the place ends them.
+// farTerms are the terminals of a session on another machine. Its keeper is asked for them, or, if the session has ended, the limpet
+// there, which reads their records. Calls wait while a lost connection is dialled again, until ctx ends.
 type farTerms struct {
 	ctx     context.Context
 	host    *host.Host
@@ -31,17 +32,18 @@ type farTerms struct {
 
 var _ termPlace = (*farTerms)(nil)
 
-// farTermsOf finds those of a session. The error is session.ErrNotFound if there is nothing of it.
+// farTermsOf returns the terminals of a session. The error is session.ErrNotFound if there is no such session, and no record of its
+// terminals.
 func farTermsOf(ctx context.Context, h *host.Host, on, name string) (*farTerms, error) {
 	p := &farTerms{ctx: ctx, host: h, on: on, session: name}
 	return p, p.open()
 }
 
-// open finds what has the terminals now. The caller holds mu, or is alone.
+// open finds the keeper of the session, or the records. The caller holds mu, or has the only reference.
 func (p *farTerms) open() error {
 	kept, err := p.host.Session(p.ctx, p.session, nil)
 	if err == nil {
-		if _, err = kept.Info(p.ctx); err != nil { // If the session has another keeper since, that is found.
+		if _, err = kept.Info(p.ctx); err != nil { // It follows a session that has moved to another keeper.
 			kept.Disconnect()
 		}
 	}
@@ -81,7 +83,7 @@ func (p *farTerms) close() error {
 	return p.client.Close()
 }
 
-// ask calls do with the client. If the keeper is gone by then it is asked once more, of what has the terminals now.
+// ask calls do with the client. If the keeper is gone, it finds the next one, or the records, and calls do once more.
 func (p *farTerms) ask(do func(*remote.Client) error) error {
 	p.mu.Lock()
 	client := p.client
@@ -107,7 +109,7 @@ func (p *farTerms) ask(do func(*remote.Client) error) error {
 	return p.worded(do(client))
 }
 
-// worded says why a call ended, if that is since the context did, and what to do about a limpet of another version.
+// worded returns the cause of ctx if that has ended, and adds the remedy if a limpet is too old.
 func (p *farTerms) worded(err error) error {
 	switch {
 	case err == nil:
@@ -132,10 +134,22 @@ func (p *farTerms) list(ctx context.Context) (list []terminal.Info, err error) {
 		list, err = c.ListAll(ctx)
 		return err
 	})
+	// An ID is printed as it is, and names a file of this machine.
+	list = slices.DeleteFunc(list, func(info terminal.Info) bool { return !terminal.ValidID(info.ID) })
+	for i, info := range list {
+		list[i] = plainly(info, info.ID)
+	}
 	return list, err
 }
 
-// freshened changes nothing: the keeper has told how they are.
+// plainly removes from an Info of another machine the escape sequences in fields that are printed as they are. The other fields go through
+// printable.
+func plainly(info terminal.Info, id string) terminal.Info {
+	info.ID, info.State = id, terminal.State(printable(string(info.State)))
+	return info
+}
+
+// freshened changes nothing: the keeper's list has the latest Info of each.
 func (p *farTerms) freshened(_ context.Context, list []terminal.Info) []terminal.Info { return list }
 
 func (p *farTerms) forget(ctx context.Context, id string) error {
@@ -146,7 +160,7 @@ func (p *farTerms) reach(_ context.Context, id string) (*reached, error) {
 	t := &reached{resumes: true, free: func() {}}
 	err := p.ask(func(c *remote.Client) (err error) {
 		far := farTerm{termOf: termOf{c.Terminal(id)}}
-		far.info, err = far.Info()
+		far.info, err = far.current()
 		t.asked, t.info = far, far.info
 		return err
 	})
@@ -167,19 +181,33 @@ func (p *farTerms) reach(_ context.Context, id string) (*reached, error) {
 // farTerm is a terminal on another machine.
 type farTerm struct {
 	termOf
-	info terminal.Info // as it was when it was found
+	info terminal.Info // when it was found
 }
 
-// Wait bounds the wait here, too: it may be asked for again, when a connection was lost.
-func (t farTerm) Wait(ctx context.Context, o terminal.WaitOptions) (terminal.Waited, error) {
-	if o.Timeout <= 0 {
-		return t.termOf.Wait(ctx, o)
+func (t farTerm) current() (terminal.Info, error) {
+	info, err := t.Info()
+	return plainly(info, t.ID()), err
+}
+
+func (t farTerm) Scrollback() ([]string, error) {
+	lines, err := t.termOf.Scrollback()
+	for i, line := range lines {
+		lines[i] = printable(line)
 	}
-	const grace = 3 * time.Second // The answer may be on its way.
-	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, o.Timeout+grace)
-	defer cancel()
+	return lines, err
+}
+
+// Wait keeps to the timeout on this machine, too: on the other one it begins anew when a lost connection has it asked again.
+func (t farTerm) Wait(ctx context.Context, o terminal.WaitOptions) (terminal.Waited, error) {
+	began, limited := time.Now(), ctx
+	if o.Timeout > 0 {
+		const grace = 3 * time.Second // The answer may be on its way.
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, o.Timeout+grace)
+		defer cancel()
+	}
 	got, err := t.termOf.Wait(limited, o)
+	got.Info, got.Reason = plainly(got.Info, t.ID()), terminal.WaitReason(printable(string(got.Reason)))
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		return terminal.Waited{Reason: terminal.WaitTimeout, Info: t.info, Took: time.Since(began), Timeout: o.Timeout}, nil
 	}

@@ -15,22 +15,22 @@ import (
 
 // termPlace is where terminals are: dirTerms, or farTerms. The commands need not know which.
 type termPlace interface {
-	// list returns what is written down of the terminals, the oldest first.
+	// list returns the terminals that have a record, the oldest first.
 	list(ctx context.Context) ([]terminal.Info, error)
 
-	// freshened is a list with what the programs that have terminals say of them now.
+	// freshened returns a list of list() with the latest Info of each terminal whose program answers.
 	freshened(ctx context.Context, list []terminal.Info) []terminal.Info
 
-	// reach finds a terminal, where it runs or where it is written down. Free it.
+	// reach finds a terminal: with the program that has it, or, if it has ended, in its record. The caller must free it.
 	reach(ctx context.Context, id string) (*reached, error)
 
-	// forget removes what is written down of a terminal whose program has ended.
+	// forget removes the record of a terminal whose program has ended.
 	forget(ctx context.Context, id string) error
 
 	// close lets go of the place.
 	close() error
 
-	// String is where that is, for messages.
+	// String names the place, for messages.
 	String() string
 }
 
@@ -47,7 +47,7 @@ type asked interface {
 	Wait(ctx context.Context, o terminal.WaitOptions) (terminal.Waited, error)
 	Record(ctx context.Context, w io.Writer, o terminal.RecordOptions) (terminal.Recorded, error)
 
-	look() (terminal.Info, error)
+	current() (terminal.Info, error)
 	follow(offset int64) (viewer, error)
 }
 
@@ -60,25 +60,25 @@ type viewer interface {
 // reached is a terminal that was found.
 type reached struct {
 	asked
-	info     terminal.Info         // as it was then
+	info     terminal.Info         // when it was found
 	live     bool                  // a program has it; else it has ended
-	resumes  bool                  // what is asked waits for a connection that is lost, and is asked again
-	recorded func() (asked, error) // what is written down of it by now
+	resumes  bool                  // its calls wait while a lost connection is dialled again
+	recorded func() (asked, error) // returns its record
 	free     func()
 }
 
 // settling is how long a program may take to be gone that lets nobody reach it any more.
 const settling = 100 * time.Millisecond
 
-// now is what is known by now.
+// now returns the latest Info: from the program that has the terminal if it answers, else from the record.
 func (t *reached) now() terminal.Info {
 	if t.live {
-		if info, err := t.look(); err == nil {
+		if info, err := t.current(); err == nil {
 			return info
 		}
 	}
 	if past, err := t.recorded(); err == nil {
-		if info, err := past.look(); err == nil && !info.Elsewhere {
+		if info, err := past.current(); err == nil && !info.Elsewhere {
 			return info
 		}
 	}
@@ -118,7 +118,7 @@ func (f *termFlags) with(ctx context.Context, cmd *cobra.Command, said string, d
 	})
 }
 
-// endsByClose closes a client when a context ends, for calls that have none. What has it ends by itself before that.
+// endsByClose closes a client when ctx ends: that ends calls which take no context. Those that have ctx return its cause before that.
 func endsByClose(ctx context.Context, client *remote.Client) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		time.AfterFunc(settling, func() { _ = client.Close() }) // It cannot fail.

@@ -131,6 +131,9 @@ func (f *termStartFlags) start(ctx context.Context, cmd *cobra.Command, o hostOr
 	if f.where.far != nil && jsonhttp.Sent(err) {
 		err = fmt.Errorf("%w; it may have started, as limpet term list%s says", err, sameWhere(cmd))
 	}
+	if err == nil && !terminal.ValidID(info.ID) {
+		err = fmt.Errorf("the terminal that was started has no ID, but %q", info.ID)
+	}
 	return info, err
 }
 

@@ -304,6 +304,14 @@ term-cccccccc      lost     0s       80x24  -        true
 `, termTable(list, now, 80))
 }
 
+func TestWhatAnotherMachineSaysOfATerminalIsPlain(t *testing.T) {
+	info := plainly(terminal.Info{ID: "../../x", State: "\x1b[31mred", Bytes: 7}, "term-x")
+	assert.Equal(t, terminal.Info{ID: "term-x", State: "?[31mred", Bytes: 7}, info)
+	for id, want := range map[string]bool{"term-x": true, "term-../x": false, "term-": false, "x": false, "term-\x1b": false} {
+		assert.Equal(t, want, terminal.ValidID(id), "%q", id)
+	}
+}
+
 func TestWhatResemblesAnIDIsNear(t *testing.T) {
 	for said, want := range map[string]bool{"psqk": true, "pqsl": true, "xpsql": true, "sql": true, "vim": false, "-x": false} {
 		assert.Equal(t, want, resembles(said, "term-psql-abcdefgh"), said)

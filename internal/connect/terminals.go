@@ -15,8 +15,8 @@ import (
 	"github.com/limpet-sh/limpet/terminal/remote"
 )
 
-// terminals answers for the terminals of a session that has ended, from what is written down of them. It starts no keeper. Those that
-// a keeper has cannot be used this way.
+// terminals serves the records of a session's terminals. It starts no keeper. A terminal that a keeper still has cannot be used this
+// way: the error is terminal.ErrElsewhere.
 func (rt *router) terminals(w http.ResponseWriter, r *http.Request) {
 	body, err := jsonhttp.Body(w, r, wire.MostBody) // First: see pipe.Serve.
 	var registry *terminal.Registry
@@ -35,7 +35,7 @@ func (rt *router) terminals(w http.ResponseWriter, r *http.Request) {
 	remote.Handler(registry).ServeHTTP(w, r)
 }
 
-// terminalsOf opens those of a name. The caller closes the registry.
+// terminalsOf opens the terminals of the sessions of a name. The caller must close the registry.
 func (rt *router) terminalsOf(name string) (*terminal.Registry, error) {
 	fail := func(err error) (*terminal.Registry, error) {
 		return nil, &session.Error{Op: "find", Session: name, Err: err}

@@ -233,7 +233,7 @@ func (h *Host) ask(ctx context.Context, method, name, path string, content, valu
 	return h.asks.Call(ctx, jsonhttp.Request{Method: method, Path: "/kept/" + name + path, Content: content}, value)
 }
 
-// Terminals returns a client of the terminals of a session that has ended, as far as they are written down there. Close it.
+// Terminals returns a client of the records of the terminals of a session that has ended. The caller must close it.
 func (h *Host) Terminals(name string) *remote.Client {
 	return wire.Terminals(h, "/kept/"+url.PathEscape(name))
 }

@@ -74,7 +74,7 @@ func mayBeSentTwice(r *http.Request) bool {
 		return true
 	case strings.HasSuffix(path, "/jobs/stop"): // Of all jobs, and more of them may run the second time.
 		return false
-	case strings.Contains(path, "/terminals/"):
+	case strings.Contains(path, "/terminals/term-"):
 		return endsIn(path, "/wait", "/resize", "/close") // Not what types.
 	case strings.Contains(path, "/jobs/"):
 		return endsIn(path, "/list", "/get", "/poll", "/log", "/search", "/history", "/wait", "/stop")

@@ -14,11 +14,11 @@ import (
 // goes on at the offset where it was.
 func (s *Session) Terminals() *remote.Client { return Terminals(s.c.transport, below(s.name)) }
 
-// terminalPatience is longer than a machine is dialled again whose connection is lost (host.DefaultReconnect): until then calls wait.
+// terminalPatience bounds a call. It is longer than host.DefaultReconnect, for which calls wait while a connection is dialled again.
 const terminalPatience = 6 * time.Minute
 
-// Terminals returns a client of terminals that are served below a path, by a program which is reached through others that speak the
-// protocol of this package. Their ErrGone and ErrUnreachable are those of package terminal/remote, too. Close it.
+// Terminals returns a client of the terminals that a program serves below a path. Programs between it and this one answer by the protocol of
+// this package: their ErrGone and ErrUnreachable become those of package terminal/remote. The caller must close it.
 func Terminals(transport http.RoundTripper, path string) *remote.Client {
 	return remote.Way{
 		Transport: toTerminals{transport}, Path: path, Said: saidOfTerminals, Patience: terminalPatience, Resumes: true,
@@ -41,7 +41,7 @@ func saidOfTerminals(answer []byte) error {
 	return ofTerminals(err)
 }
 
-// terminalError is an error that means something to who asks for terminals, too. Its text is the same.
+// terminalError is an error of this package that is an error of package terminal/remote, too. It keeps its text.
 type terminalError struct {
 	error
 	is error
@@ -49,7 +49,7 @@ type terminalError struct {
 
 func (e *terminalError) Unwrap() []error { return []error{e.error, e.is} }
 
-// ofTerminals has a connection that cannot be asked be what package terminal/remote calls it.
+// ofTerminals makes ErrUnreachable that of package terminal/remote, too.
 func ofTerminals(err error) error {
 	if errors.Is(err, ErrUnreachable) {
 		return &terminalError{err, remote.ErrUnreachable}
@@ -57,7 +57,7 @@ func ofTerminals(err error) error {
 	return err
 }
 
-// toTerminals is a transport with the errors of terminals.
+// toTerminals is a transport whose errors, and those of its answers' bodies, go through ofTerminals.
 type toTerminals struct{ http.RoundTripper }
 
 func (t toTerminals) RoundTrip(r *http.Request) (*http.Response, error) {

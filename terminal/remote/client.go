@@ -160,7 +160,8 @@ func (c *Client) within(ctx context.Context, most time.Duration, op, id, method,
 	})
 }
 
-// again does something once more whose answer broke off, if the Transport connects again and it may be done twice.
+// again calls do until it succeeds, at most once more than there are resumePauses, while its error is ErrUnreachable. It calls do once if the
+// Transport does not connect again, or if do may not be done twice.
 func (c *Client) again(ctx context.Context, may bool, do func() error) error {
 	for tries := 0; ; tries++ {
 		err := do()

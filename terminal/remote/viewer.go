@@ -95,15 +95,15 @@ func (v *Viewer) read(ctx context.Context, resp *opened, next int64) {
 	}
 }
 
-// pass passes on what comes over one connection, one frame ahead: the rest waits where it is. It returns io.EOF behind the last
-// byte of the program, and nil if the viewer was closed.
+// pass passes on the frames of one connection. It reads one frame ahead: the rest waits in the other program. It returns io.EOF behind the
+// last byte that the program printed, and nil if the viewer was closed.
 func (v *Viewer) pass(ctx context.Context, resp *opened, next *int64) error {
 	for in := bufio.NewReader(resp.Body); ; {
 		c, err := frame(in)
 		if errors.Is(err, io.EOF) {
 			return v.end(ctx, resp)
 		}
-		if errors.Is(err, io.ErrUnexpectedEOF) && v.t.c.way.Resumes { // If the program is gone, that is found out.
+		if errors.Is(err, io.ErrUnexpectedEOF) && v.t.c.way.Resumes { // The next request says whether the program is gone.
 			return fault("attach", v.t.id, errCutOff)
 		}
 		if err != nil {
@@ -118,8 +118,8 @@ func (v *Viewer) pass(ctx context.Context, resp *opened, next *int64) error {
 	}
 }
 
-// end is the error behind a stream that came to its end. A program in between that is of an older version passes none on: so
-// the terminal is asked.
+// end returns why a stream ended. An older program in between passes no trailer on, in which an error would be: so end asks whether the
+// program on the terminal has ended.
 func (v *Viewer) end(ctx context.Context, resp *opened) error {
 	if err := resp.failed(); err != nil {
 		return err
