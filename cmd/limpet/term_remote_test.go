@@ -178,10 +178,14 @@ func TestAConnectionThatIsLostHoldsNobody(t *testing.T) {
 	follow := m.command(m.args("log", "--follow", id)...)
 	waits := m.command(m.args("wait", id)...)
 	shows := m.command(m.args("wait", "--timeout", "1s", id)...) // It is over in time, too.
-	for _, cmd := range []*exec.Cmd{follow, waits, shows} {
+	records := m.command(m.args("record", "--from-start", id, "demo.cast")...)
+	var said strings.Builder
+	records.Stderr = &said
+	for _, cmd := range []*exec.Cmd{follow, waits, shows, records} {
 		require.NoError(t, cmd.Start())
 	}
-	time.Sleep(200 * time.Millisecond) // They are about to ask.
+	testenv.AwaitFile(t, filepath.Join(m.home, "demo.cast"))
+	time.Sleep(200 * time.Millisecond) // The others are about to ask.
 	m.cut()
 	tm.sees("the connection is lost")
 	other.sees("the connection is lost")
@@ -201,6 +205,9 @@ func TestAConnectionThatIsLostHoldsNobody(t *testing.T) {
 	}
 	_ = shows.Wait() // As above.
 	assert.Equal(t, codeTimeout, shows.ProcessState.ExitCode())
+	_ = records.Wait() // As above.
+	assert.Equal(t, codeCannot, records.ProcessState.ExitCode())
+	assert.Contains(t, said.String(), "what was written before can be played")
 	assert.Less(t, time.Since(began), 20*time.Second)
 }
 
