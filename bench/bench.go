@@ -45,6 +45,7 @@ var workloads = []workload{
 	{"kept", "a builtin in a session of another process, and many of those", (*bench).keptTrue},
 	{"remote", "a builtin on another machine, over ssh", (*bench).remoteTrue},
 	{"container", "a builtin in a container", (*bench).containerTrue},
+	{"remotes", "many sessions in many containers", (*bench).manyRemote},
 	{"mcp", "a builtin, by the Model Context Protocol", (*bench).mcpTrue},
 	{"hour", "fifty commands of a programmer's hour", (*bench).hour},
 }

@@ -58,8 +58,10 @@ func stopIdle(t *testing.T, sh *shell.PersistentShell) (pid int) {
 	require.NoError(t, err)
 	st, err := proc.Read(pid)
 	require.NoError(t, err)
-	require.NoError(t, proc.Signal(st.ID(), syscall.SIGSTOP))
-	require.True(t, proc.AwaitStop(st.ID(), time.Minute))
+	testenv.Await(t, "bash to stand still", func() bool { // A save that was just due has it go on.
+		require.NoError(t, proc.Signal(st.ID(), syscall.SIGSTOP))
+		return proc.AwaitStop(st.ID(), time.Minute)
+	})
 	return pid
 }
 

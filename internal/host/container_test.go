@@ -52,7 +52,7 @@ func TestInAContainer(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			e := engineOf(t, engine)
 			name := running(t, e)
-			c := box{engine + "://" + name, func(argv ...string) *exec.Cmd { return e.Command(append([]string{"exec", name}, argv...)...) }}
+			c := box{engine + "://" + name, func(argv0 string, argv ...string) *exec.Cmd { return e.Command(append([]string{"exec", name, argv0}, argv...)...) }, "/tmp"}
 			c.keeps(t)
 			c.jobsSurviveCuts(t)
 			c.isNotAnother(t, func() {
@@ -77,7 +77,7 @@ func TestInAPod(t *testing.T) {
 	kubectl := func(argv ...string) *exec.Cmd {
 		return exec.Command("kubectl", append([]string{"-n", namespace}, argv...)...)
 	}
-	c := box{target, func(argv ...string) *exec.Cmd { return kubectl(append([]string{"exec", pod, "--"}, argv...)...) }}
+	c := box{target, func(argv0 string, argv ...string) *exec.Cmd { return kubectl(append([]string{"exec", pod, "--", argv0}, argv...)...) }, "/tmp"}
 	c.keeps(t)
 	c.jobsSurviveCuts(t)
 	c.isNotAnother(t, func() {
@@ -98,10 +98,17 @@ func TestInAPod(t *testing.T) {
 	}
 }
 
+func TestJobsSurviveCuts(t *testing.T) {
+	box{machineOf(t, "sh").target, exec.Command, testenv.TempDir(t)}.jobsSurviveCuts(t)
+	startSSHD(t)
+	box{"ssh://there", exec.Command, testenv.TempDir(t)}.jobsSurviveCuts(t)
+}
+
 // box is a machine of its own: a container, or a pod.
 type box struct {
 	target string
-	in     func(argv ...string) *exec.Cmd // a command there
+	in     func(name string, args ...string) *exec.Cmd // a command there
+	dir    string                                      // for files
 }
 
 // keeps has a session be found again by another connection.
@@ -134,7 +141,7 @@ func (c box) jobsSurviveCuts(t *testing.T) {
 	require.NoError(t, err)
 	all, err := s.Jobs()
 	require.NoError(t, err)
-	job, err := s.StartJob(ctx, jobs.Spec{Command: "echo begun; until [[ -e /tmp/go ]]; do sleep 0.05; done; echo went; exit 3"})
+	job, err := s.StartJob(ctx, jobs.Spec{Command: "echo begun; until [[ -e " + c.dir + "/go ]]; do sleep 0.05; done; echo went; exit 3"})
 	require.NoError(t, err)
 	other, err := s.StartJob(ctx, jobs.Spec{Command: "sleep 1000"})
 	require.NoError(t, err)
@@ -143,7 +150,7 @@ func (c box) jobsSurviveCuts(t *testing.T) {
 		require.NoError(t, err, string(out))
 	}
 	cut()
-	res, err := s.Run(ctx, "echo >/tmp/go")
+	res, err := s.Run(ctx, "echo >"+c.dir+"/go")
 	require.NoError(t, err)
 	assert.Zero(t, res.ExitCode)
 	cut()

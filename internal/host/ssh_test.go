@@ -104,7 +104,13 @@ func (s *sshd) known(t *testing.T, key string) {
 // client writes the configuration of the client, which knows the server as there.
 func (s *sshd) client(t *testing.T, more ...string) {
 	t.Helper()
-	s.write(t, "config", append(append([]string{"Host there", "  HostName 127.0.0.1", "  Port " + s.port}, more...),
+	s.clientOf(t, s.port, more...)
+}
+
+// clientOf is client of a port that leads there.
+func (s *sshd) clientOf(t *testing.T, port string, more ...string) {
+	t.Helper()
+	s.write(t, "config", append(append([]string{"Host there", "  HostName 127.0.0.1", "  Port " + port}, more...),
 		"Host *", "  UserKnownHostsFile "+s.path("known_hosts"), "  GlobalKnownHostsFile /dev/null", "  IdentityFile "+s.path("user"), "  IdentitiesOnly yes")...)
 }
 

@@ -35,7 +35,7 @@ over there does not need them.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(listCommand(p), addCommand(), removeCommand(), checkCommand(p), closeCommand(p), help)
+	cmd.AddCommand(listCommand(p), addCommand(), removeCommand(), infoCommand(p), checkCommand(p), closeCommand(p), help)
 	return cmd
 }
 
@@ -161,52 +161,6 @@ func removeCommand() *cobra.Command {
 				delete(names.Hosts, name)
 			}
 			return names.Write()
-		},
-	}
-}
-
-func checkCommand(p sessions.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:   "check name|target",
-		Short: "See whether a machine can be reached, and how fast",
-		Long: `Check reaches a machine by a connection of its own, and says what is there: which limpet, since when the machine runs, how many
-sessions are kept, and how long an answer takes.`,
-		Example: "  limpet hosts check ssh://build-box",
-		Args:    noun.Wants(1, 1, "wants a name or a target"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := host.Resolve(args[0])
-			if err != nil {
-				return noun.Usagef(cmd, "%w", err)
-			}
-			ctx, stop := p.Until(cmd.Context())
-			defer stop()
-			opts := p.HostOptions()
-			opts.Share = false
-			began := time.Now()
-			h, err := host.Dial(ctx, t, opts)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = h.Disconnect() }() // Nothing temporary was made.
-			reached := time.Since(began)
-			list, err := h.List(ctx, false)
-			if err != nil {
-				return err
-			}
-			var took []time.Duration
-			for range 5 {
-				began := time.Now()
-				if _, err := h.List(ctx, false); err != nil {
-					return err
-				}
-				took = append(took, time.Since(began))
-			}
-			slices.Sort(took)
-			hello := h.Hello()
-			return noun.Table(os.Stdout, [][]string{
-				{"target", t.String()}, {"reached in", reached.Round(time.Millisecond).String()}, {"an answer takes", took[len(took)/2].Round(10 * time.Microsecond).String()},
-				{"limpet", hello.Version}, {"machine", hello.Machine}, {"started as", hello.Boot}, {"sessions kept", fmt.Sprint(len(list))},
-			}...)
 		},
 	}
 }

@@ -107,23 +107,18 @@ With --json, each is one line of JSON on stdout.`,
 			if err != nil {
 				return err
 			}
-			rows := [][]string{{"NAME", "STATE", "DIR", "DOES"}}
+			if !quiet && !asJSON {
+				return p.Table(list)
+			}
 			for _, one := range list {
-				switch row := rowOf(one); {
-				case quiet:
+				row := rowOf(one)
+				if quiet {
 					fmt.Println(row.Name)
-				case asJSON:
-					if err := noun.JSON(os.Stdout, row); err != nil {
-						return err
-					}
-				default:
-					rows = append(rows, []string{row.Name, row.State, row.Dir, row.does(time.Now(), p.Version)})
+				} else if err := noun.JSON(os.Stdout, row); err != nil {
+					return err
 				}
 			}
-			if quiet || asJSON || len(rows) == 1 {
-				return nil
-			}
-			return noun.Table(os.Stdout, rows...)
+			return nil
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -132,6 +127,19 @@ With --json, each is one line of JSON on stdout.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each session as a line of JSON")
 	addOn(cmd, &on)
 	return cmd
+}
+
+// Table prints sessions for people; nothing if there are none.
+func (p Program) Table(list []keeper.Listed) error {
+	if len(list) == 0 {
+		return nil
+	}
+	rows := [][]string{{"NAME", "STATE", "DIR", "DOES"}}
+	for _, one := range list {
+		row := rowOf(one)
+		rows = append(rows, []string{row.Name, row.State, row.Dir, row.does(time.Now(), p.Version)})
+	}
+	return noun.Table(os.Stdout, rows...)
 }
 
 // find returns the session that is meant; exactly if only the whole name will do.

@@ -1,0 +1,136 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
+	"github.com/limpet-sh/limpet/internal/host"
+	"github.com/limpet-sh/limpet/internal/keeper"
+)
+
+func infoCommand(p sessions.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "info name|target",
+		Aliases: []string{"show"},
+		Short:   "Show a machine, and what is kept there",
+		Long: `Info reaches a machine, by the connection that is shared if there is one, and shows which limpet answers there, and the sessions that
+are kept, with those that were left behind when a connection was lost.`,
+		Example: "  limpet hosts info dev",
+		Args:    noun.Wants(1, 1, "wants a name or a target"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := host.Resolve(args[0])
+			if err != nil {
+				return noun.Usagef(cmd, "%w", err)
+			}
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			h, err := host.Dial(ctx, t, p.HostOptions())
+			if err != nil {
+				return err
+			}
+			defer func() { _ = h.Disconnect() }() // Nothing temporary was made.
+			list, err := h.List(ctx, false)
+			if err != nil {
+				return err
+			}
+			if err := noun.Table(os.Stdout, about(h, t, list)...); err != nil || len(list) == 0 {
+				return err
+			}
+			fmt.Println()
+			return p.Table(list)
+		},
+	}
+}
+
+// about is what is known of a machine.
+func about(h *host.Host, t host.Target, list []keeper.Listed) [][]string {
+	hello := h.Hello()
+	var shown [][]string
+	for _, line := range [][]string{
+		{"target", t.String()}, {"limpet", hello.Version}, {"program", hello.Executable}, {"machine", hello.Machine}, {"started as", hello.Boot},
+		{"sessions kept", fmt.Sprint(len(list))},
+	} {
+		if line[1] != "" {
+			shown = append(shown, line)
+		}
+	}
+	return shown
+}
+
+func checkCommand(p sessions.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check name|target",
+		Short: "See whether a machine can be reached, and how fast",
+		Long: `Check reaches a machine by a connection of its own, and says what is there: which limpet, since when the machine runs, how many
+sessions are kept, and how long an answer takes. It warns where a logout would end what is kept.`,
+		Example: "  limpet hosts check ssh://build-box",
+		Args:    noun.Wants(1, 1, "wants a name or a target"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := host.Resolve(args[0])
+			if err != nil {
+				return noun.Usagef(cmd, "%w", err)
+			}
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			opts := p.HostOptions()
+			opts.Share = false
+			began := time.Now()
+			h, err := host.Dial(ctx, t, opts)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = h.Disconnect() }() // It ends the session that was asked.
+			reached := time.Since(began)
+			list, err := h.List(ctx, false)
+			if err != nil {
+				return err
+			}
+			var took []time.Duration
+			for range 5 {
+				began := time.Now()
+				if _, err := h.List(ctx, false); err != nil {
+					return err
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			lines := append(about(h, t, list),
+				[]string{"reached in", reached.Round(time.Millisecond).String()}, []string{"an answer takes", took[len(took)/2].Round(10 * time.Microsecond).String()})
+			if err := noun.Table(os.Stdout, lines...); err != nil {
+				return err
+			}
+			return warnOfLogout(ctx, p, h)
+		},
+	}
+}
+
+// logout asks logind whether it ends what a user leaves behind: see logind.conf(5) and loginctl(1).
+const logout = `command -v loginctl >/dev/null || exit 0
+user=$(id -un)
+[[ $(loginctl show-user -p KillUserProcesses --value 2>/dev/null) == yes ]] || exit 0
+[[ $(loginctl show-user "$user" -p Linger --value 2>/dev/null) == yes ]] || echo "$user"`
+
+// warnOfLogout says if a logout over there ends what is kept.
+func warnOfLogout(ctx context.Context, p sessions.Program, h *host.Host) error {
+	s, err := h.Temporary(ctx, "check-"+fmt.Sprint(os.Getpid()), &keeper.Spec{})
+	if err != nil {
+		return err
+	}
+	defer s.Disconnect()
+	res, err := s.Run(ctx, logout)
+	if err != nil {
+		return err
+	}
+	if user := strings.TrimSpace(res.Stdout.String()); user != "" {
+		p.Note("what is kept there ends with the last login of %s, as logind has KillUserProcesses=yes: loginctl enable-linger, run there, keeps it", user)
+	}
+	return nil
+}
