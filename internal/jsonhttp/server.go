@@ -3,6 +3,7 @@
 package jsonhttp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,12 +42,20 @@ func Encode(w io.Writer, value any) {
 func Body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(patience)) // A connection has deadlines.
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	b, err := readAll(http.MaxBytesReader(w, r.Body, most), min(r.ContentLength, most))
 	_ = control.SetReadDeadline(time.Time{}) // As above.
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
 	}
 	return b, err
+}
+
+// readAll is io.ReadAll of what is announced to be so many bytes, -1 if it is not, and may be more or fewer.
+func readAll(r io.Reader, announced int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(max(announced, 0)) + bytes.MinRead)
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
 }
 
 // Decode reads what came with a request into a value, which stays as it is if nothing came.
