@@ -1,0 +1,31 @@
+package transfer_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/internal/transfer"
+)
+
+func TestAFullDiskIsSaid(t *testing.T) {
+	both(t, func(t *testing.T, way func(*testing.T, string, string) (transfer.Source, transfer.Sink, string, string)) {
+		source, dest := filepath.Join(testenv.TempDir(t), "s"), testenv.MountTmpfs(t, "size=1m", 0)
+		write(t, filepath.Join(source, "a"), random(t, 100<<10), 0o600)
+		write(t, filepath.Join(source, "b"), random(t, 5<<20), 0o600)
+		from, to, path, as := way(t, source, dest)
+		err := transfer.New(from, to, nil).Copy(testenv.Context(t), path, as)
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		assert.ErrorContains(t, err, `s/b": no space left on device; it needs 5120 KiB more, and `)
+		left, err := os.ReadDir(filepath.Join(dest, "s"))
+		require.NoError(t, err)
+		for _, one := range left {
+			assert.Equal(t, "a", one.Name(), "nothing is left of it")
+		}
+	})
+}

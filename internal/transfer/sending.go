@@ -1,0 +1,143 @@
+package transfer
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// remoteWriter sends chunks, several at a time. The last one is held back until it is known whether it is the last of the file:
+// a small file is one request.
+type remoteWriter struct {
+	r       *Remote
+	in      request // what all requests have in common
+	restart bool    // nothing was sent yet, and what is there from before is of no use
+	offset  int64   // of the chunk that is held back
+	chunk   *chunk  // nil if there is none
+
+	flying sync.WaitGroup
+	mu     sync.Mutex
+	err    error // the first one of those that fly
+}
+
+var _ Writer = (*remoteWriter)(nil)
+
+// chunk is one on its way, with room before it for a line, so that it is copied once.
+type chunk struct {
+	b    []byte
+	from int // where it begins in b
+}
+
+// mostLine is more than the line before a chunk takes: a root, a path and a name, in base64.
+const mostLine = 24 << 10
+
+func newChunk(b []byte) *chunk {
+	c := &chunk{make([]byte, mostLine+len(b)), mostLine}
+	copy(c.b[c.from:], b)
+	return c
+}
+
+func (c *chunk) len() int64 {
+	if c == nil {
+		return 0
+	}
+	return int64(len(c.b) - c.from)
+}
+
+// with returns a request: the line, and the chunk.
+func (c *chunk) with(line []byte) []byte {
+	begin := c.from - len(line) - 1
+	if begin < 0 {
+		return slices.Concat(line, []byte("\n"), c.b[c.from:])
+	}
+	copy(c.b[begin:], line)
+	c.b[c.from-1] = '\n'
+	return c.b[begin:]
+}
+
+func (w *remoteWriter) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// next is the request with the chunk that was held back.
+func (w *remoteWriter) next(end *End) request {
+	in := w.in
+	in.Offset, in.chunk, in.Restart, in.End = w.offset, w.chunk, w.restart, end
+	w.offset += w.chunk.len()
+	w.chunk, w.restart = nil, false
+	return in
+}
+
+func (w *remoteWriter) send(ctx context.Context, in request) error {
+	var said wrote
+	err := w.r.call(ctx, "write", in, &said)
+	if err == nil && (said.Next < in.Offset+in.chunk.len() || in.End != nil && !said.Done) {
+		err = errBehind
+	}
+	return err
+}
+
+// Write implements [Writer].
+func (w *remoteWriter) Write(ctx context.Context, offset int64, b []byte) error {
+	if err := w.failed(); err != nil {
+		return err
+	}
+	if offset == 0 {
+		w.restart = true
+	}
+	if w.chunk == nil {
+		w.offset, w.chunk = offset, newChunk(b)
+		return nil
+	}
+	in := w.next(nil)
+	w.offset, w.chunk = offset, newChunk(b)
+	if in.Restart {
+		return w.send(ctx, in) // Alone: the others must not come before it.
+	}
+	select {
+	case w.r.flight <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	w.flying.Go(func() {
+		defer func() { <-w.r.flight }()
+		if err := w.send(ctx, in); err != nil {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.err == nil {
+				w.err = err
+			}
+		}
+	})
+	return nil
+}
+
+// Commit implements [Writer].
+func (w *remoteWriter) Commit(ctx context.Context, end End) error {
+	err := w.send(ctx, w.next(&end))
+	w.flying.Wait()
+	if failed := w.failed(); failed != nil && err != nil {
+		err = failed // It came first.
+	}
+	return err
+}
+
+// Keep implements [Writer].
+func (w *remoteWriter) Keep() { w.release(false) }
+
+// Discard implements [Writer].
+func (w *remoteWriter) Discard() { w.release(true) }
+
+// release tells the other side that no more comes. If it cannot be told it finds out by itself.
+func (w *remoteWriter) release(discard bool) {
+	w.flying.Wait()
+	const patience = 3 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	in := w.in
+	in.Discard = discard
+	_ = w.r.call(ctx, "release", in, &struct{}{}) // As said.
+}
