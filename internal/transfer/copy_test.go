@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -352,6 +353,7 @@ func TestAFileThatFailsDoesNotStopTheRest(t *testing.T) {
 
 // A directory of more entries than a page has, and paths that are too deep.
 func TestLargeDirectories(t *testing.T) {
+	testenv.Slow(t)
 	both(t, func(t *testing.T, way func(*testing.T, string, string) (transfer.Source, transfer.Sink, string, string)) {
 		source, dest := filepath.Join(testenv.TempDir(t), "s"), testenv.TempDir(t)
 		require.NoError(t, os.Mkdir(source, 0o755))
@@ -371,5 +373,63 @@ func TestLargeDirectories(t *testing.T) {
 		require.ErrorIs(t, transfer.New(from, to, n.options()).Copy(testenv.Context(t), path, as), transfer.ErrPartly)
 		require.Len(t, n.failed, 1)
 		assert.Contains(t, n.failed[0], "it is in more than 200 directories")
+	})
+}
+
+// Two copies of the same name do not write the same file.
+func TestTwoCopiesOfOneNameDoNotMix(t *testing.T) {
+	dest := testenv.TempDir(t)
+	one, other := filepath.Join(testenv.TempDir(t), "f"), filepath.Join(testenv.TempDir(t), "f")
+	write(t, one, random(t, 3<<20), 0o600)
+	write(t, other, random(t, 3<<20), 0o600)
+	far := there(t, dest)
+	second := &changer{Source: &transfer.Local{}, change: func() {
+		require.NoError(t, transfer.New(&transfer.Local{}, far, nil).Copy(testenv.Context(t), other, "."))
+	}}
+	var n noted
+	err := transfer.New(second, far, n.options()).Copy(testenv.Context(t), one, ".")
+	if err != nil {
+		require.ErrorIs(t, err, transfer.ErrPartly)
+	}
+	got, err := os.ReadFile(filepath.Join(dest, "f"))
+	require.NoError(t, err)
+	var wants [2][]byte
+	for i, path := range []string{one, other} {
+		wants[i], err = os.ReadFile(path)
+		require.NoError(t, err)
+	}
+	assert.True(t, bytes.Equal(got, wants[0]) || bytes.Equal(got, wants[1]), "it is one of the two")
+}
+
+// A large file takes no memory.
+func TestALargeFileTakesNoMemory(t *testing.T) {
+	testenv.Slow(t)
+	both(t, func(t *testing.T, way func(*testing.T, string, string) (transfer.Source, transfer.Sink, string, string)) {
+		source, dest := filepath.Join(testenv.TempDir(t), "f"), testenv.TempDir(t)
+		write(t, source, nil, 0o600)
+		const size = 160 << 20
+		require.NoError(t, os.Truncate(source, size))
+		from, to, path, as := way(t, source, dest)
+		over, peak := make(chan struct{}), make(chan uint64)
+		go func() {
+			var m runtime.MemStats
+			var most uint64
+			for {
+				select {
+				case <-over:
+					peak <- most
+					return
+				case <-time.After(10 * time.Millisecond):
+					runtime.ReadMemStats(&m)
+					most = max(most, m.HeapAlloc)
+				}
+			}
+		}()
+		require.NoError(t, transfer.New(from, to, nil).Copy(t.Context(), path, as))
+		close(over)
+		assert.Less(t, <-peak, uint64(64<<20), "both sides are in this program")
+		st, err := os.Stat(filepath.Join(dest, "f"))
+		require.NoError(t, err)
+		assert.EqualValues(t, size, st.Size())
 	})
 }

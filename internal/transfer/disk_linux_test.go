@@ -29,3 +29,22 @@ func TestAFullDiskIsSaid(t *testing.T) {
 		}
 	})
 }
+
+// The disk was large enough when the file began.
+func TestADiskThatGetsFullIsSaid(t *testing.T) {
+	both(t, func(t *testing.T, way func(*testing.T, string, string) (transfer.Source, transfer.Sink, string, string)) {
+		source, dest := filepath.Join(testenv.TempDir(t), "f"), testenv.MountTmpfs(t, "size=8m", 0)
+		write(t, source, random(t, 6<<20), 0o600)
+		from, to, path, as := way(t, source, dest)
+		filling := &changer{Source: from, change: func() {
+			require.NoError(t, os.WriteFile(filepath.Join(dest, "other"), make([]byte, 4<<20), 0o600))
+		}}
+		err := transfer.New(filling, to, nil).Copy(testenv.Context(t), path, as)
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		assert.ErrorContains(t, err, "are free: make room there")
+		left, err := os.ReadDir(dest)
+		require.NoError(t, err)
+		require.Len(t, left, 1)
+		assert.Equal(t, "other", left[0].Name(), "nothing is left of the file")
+	})
+}

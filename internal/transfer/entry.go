@@ -19,9 +19,11 @@ const (
 	mostTarget    = 4095
 	mostPage      = 1000      // entries
 	mostPageBytes = 128 << 10 // of names and targets
-	mostEntries   = 1 << 20   // of one directory
 	mostMessage   = 2 << 20   // a request, or an answer, that has a page
 )
+
+// mostEntries bounds the entries of one directory. Tests have a smaller one.
+var mostEntries = 1 << 20
 
 // Bytes is a path or a name, which is any bytes. In JSON it is base64.
 type Bytes string

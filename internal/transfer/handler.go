@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 )
@@ -30,7 +31,7 @@ type request struct {
 	Discard bool    `json:"discard,omitempty"`
 	End     *End    `json:"end,omitempty"`
 
-	chunk *chunk // of write, that is sent
+	chunk []byte // of write, that is sent
 	came  []byte // that came
 }
 
@@ -58,11 +59,16 @@ func NewHandler(local *Local, answer func(w http.ResponseWriter, value any, err 
 // Close lets go of the files that are being written. What is there of them stays.
 func (h *Handler) Close() { h.held.close() }
 
+// buffers are for bodies of requests, most of which have a chunk.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	b, err := jsonhttp.Body(w, r, mostMessage) // First: see pipe.Serve.
+	b := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(b)
+	err := jsonhttp.BodyInto(w, r, mostMessage, b) // First: see pipe.Serve.
 	var in request
 	if err == nil {
-		line, chunk, _ := bytes.Cut(b, []byte("\n"))
+		line, chunk, _ := bytes.Cut(b.Bytes(), []byte("\n"))
 		in.came = chunk
 		err = json.Unmarshal(line, &in)
 	}

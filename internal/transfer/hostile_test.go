@@ -141,6 +141,22 @@ func TestAMachineThatLiesWritesNothing(t *testing.T) {
 	}
 }
 
+// A list that goes on and on ends as others do, though each part of it could be one of a directory.
+func TestAListWithoutAnEndIsAnError(t *testing.T) {
+	transfer.BoundEntries(t, 20_000)
+	page := 0
+	l := liar{"list": func(w http.ResponseWriter, _ *http.Request) {
+		all := make([]transfer.Entry, 1000)
+		for i := range all {
+			all[i] = transfer.Entry{Name: transfer.Bytes(fmt.Sprintf("%09d", page*len(all)+i)), Kind: transfer.Other}
+		}
+		page++
+		wire.Answer(w, transfer.Page{Entries: all, More: true}, nil)
+	}}
+	err := transfer.New(remote(t, l), &transfer.Local{}, nil).Copy(testenv.Context(t), "d", testenv.TempDir(t))
+	require.ErrorContains(t, err, "it has more than 20000 entries")
+}
+
 // hang answers nothing more until the other side has gone away.
 func hang(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).Flush() // The header has come.

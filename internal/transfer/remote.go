@@ -67,10 +67,11 @@ func (r *Remote) callOnce(ctx context.Context, op string, in request, value any)
 	if err != nil {
 		return err
 	}
+	content := [][]byte{line}
 	if in.chunk != nil {
-		line = in.chunk.with(line)
+		content = [][]byte{append(line, '\n'), in.chunk}
 	}
-	a, err := r.Asks.Open(ctx, jsonhttp.Request{Method: http.MethodPost, Path: "/files/" + op, Content: line, Again: true})
+	a, err := r.Asks.Open(ctx, jsonhttp.Request{Method: http.MethodPost, Path: "/files/" + op, Content: content, Again: true})
 	if err != nil {
 		return r.said(ctx, err)
 	}

@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 )
@@ -14,7 +13,7 @@ type remoteWriter struct {
 	in      request // what all requests have in common
 	restart bool    // nothing was sent yet, and what is there from before is of no use
 	offset  int64   // of the chunk that is held back
-	chunk   *chunk  // nil if there is none
+	chunk   []byte  // nil if there is none
 
 	flying sync.WaitGroup
 	mu     sync.Mutex
@@ -22,39 +21,6 @@ type remoteWriter struct {
 }
 
 var _ Writer = (*remoteWriter)(nil)
-
-// chunk is one on its way, with room before it for a line, so that it is copied once.
-type chunk struct {
-	b    []byte
-	from int // where it begins in b
-}
-
-// mostLine is more than the line before a chunk takes: a root, a path and a name, in base64.
-const mostLine = 24 << 10
-
-func newChunk(b []byte) *chunk {
-	c := &chunk{make([]byte, mostLine+len(b)), mostLine}
-	copy(c.b[c.from:], b)
-	return c
-}
-
-func (c *chunk) len() int64 {
-	if c == nil {
-		return 0
-	}
-	return int64(len(c.b) - c.from)
-}
-
-// with returns a request: the line, and the chunk.
-func (c *chunk) with(line []byte) []byte {
-	begin := c.from - len(line) - 1
-	if begin < 0 {
-		return slices.Concat(line, []byte("\n"), c.b[c.from:])
-	}
-	copy(c.b[begin:], line)
-	c.b[c.from-1] = '\n'
-	return c.b[begin:]
-}
 
 func (w *remoteWriter) failed() error {
 	w.mu.Lock()
@@ -66,7 +32,7 @@ func (w *remoteWriter) failed() error {
 func (w *remoteWriter) next(end *End) request {
 	in := w.in
 	in.Offset, in.chunk, in.Restart, in.End = w.offset, w.chunk, w.restart, end
-	w.offset += w.chunk.len()
+	w.offset += int64(len(w.chunk))
 	w.chunk, w.restart = nil, false
 	return in
 }
@@ -74,7 +40,7 @@ func (w *remoteWriter) next(end *End) request {
 func (w *remoteWriter) send(ctx context.Context, in request) error {
 	var said wrote
 	err := w.r.call(ctx, "write", in, &said)
-	if err == nil && (said.Next < in.Offset+in.chunk.len() || in.End != nil && !said.Done) {
+	if err == nil && (said.Next < in.Offset+int64(len(in.chunk)) || in.End != nil && !said.Done) {
 		err = errBehind
 	}
 	return err
@@ -89,11 +55,11 @@ func (w *remoteWriter) Write(ctx context.Context, offset int64, b []byte) error 
 		w.restart = true
 	}
 	if w.chunk == nil {
-		w.offset, w.chunk = offset, newChunk(b)
+		w.offset, w.chunk = offset, append(make([]byte, 0), b...)
 		return nil
 	}
 	in := w.next(nil)
-	w.offset, w.chunk = offset, newChunk(b)
+	w.offset, w.chunk = offset, append(make([]byte, 0), b...)
 	if in.Restart {
 		return w.send(ctx, in) // Alone: the others must not come before it.
 	}

@@ -104,10 +104,13 @@ func (w *walk) list(ctx context.Context, d *dir, depth int) error {
 	d.left.Add(1)
 	defer w.release(ctx, d)
 	after := ""
-	for {
+	for entries := 0; ; {
 		page, err := w.Copier.from.List(ctx, w.from, d.from, after)
 		if err == nil {
 			err = page.check(after)
+		}
+		if entries += len(page.Entries); err == nil && entries > mostEntries {
+			err = fmt.Errorf("%w: it has more than %d entries", errListing, mostEntries)
 		}
 		if errors.Is(err, errListing) {
 			return &Error{Op: "listing", Path: w.opts.FromMark + path.Join(w.from, d.from), Err: err}
