@@ -117,7 +117,7 @@ func TestACopyOverSSHIsAsFastAsCat(t *testing.T) {
 	const size = 256 << 20
 	file := filepath.Join(here, "f")
 	b := randomFile(t, file, size)
-	ctx := testenv.Context(t)
+	ctx := t.Context() // It takes its time.
 	h := dial(t, "ssh://there", nil)
 	k, err := h.Session(ctx, "s", &keeper.Spec{})
 	require.NoError(t, err)

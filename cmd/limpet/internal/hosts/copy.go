@@ -130,7 +130,7 @@ func (c *copying) run(ctx context.Context, p sessions.Program) error {
 		from, to, opts.FromMark, opts.ToMark = here, there, "", ":"
 	}
 	copier := transfer.New(from, to, opts)
-	if !c.quiet && term.IsTerminal(int(os.Stderr.Fd())) {
+	if !c.quiet && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())) {
 		report.show(copier)
 	}
 	err = copier.Copy(ctx, c.source, c.dest)
