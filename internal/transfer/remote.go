@@ -97,6 +97,10 @@ func (r *Remote) said(ctx context.Context, err error) error {
 // Stat is that of [Local].
 func (r *Remote) Stat(ctx context.Context, path string) (n Named, err error) {
 	err = r.call(ctx, "stat", request{Root: Bytes(path)}, &n)
+	const most = 2 * mostPath // They are sent back, each time.
+	if err == nil && len(n.Root)+len(n.Path)+len(n.Entry.What) > most {
+		err = fmt.Errorf("%w: stat", errStream)
+	}
 	return n, err
 }
 
@@ -166,5 +170,6 @@ func (r *Remote) Open(ctx context.Context, root, path string, e Entry, resume bo
 			return nil, have, errStream
 		}
 	}
+	w.life, w.end = context.WithCancelCause(ctx)
 	return w, have, nil
 }

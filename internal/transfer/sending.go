@@ -15,6 +15,8 @@ type remoteWriter struct {
 	offset  int64   // of the chunk that is held back
 	chunk   []byte  // nil if there is none
 
+	life   context.Context // of the requests that fly: without one of them the others would wait for their turn in vain
+	end    context.CancelCauseFunc
 	flying sync.WaitGroup
 	mu     sync.Mutex
 	err    error // the first one of those that fly
@@ -61,7 +63,7 @@ func (w *remoteWriter) Write(ctx context.Context, offset int64, b []byte) error 
 	in := w.next(nil)
 	w.offset, w.chunk = offset, append(make([]byte, 0), b...)
 	if in.Restart {
-		return w.send(ctx, in) // Alone: the others must not come before it.
+		return w.send(w.life, in) // Alone: the others must not come before it.
 	}
 	select {
 	case w.r.flight <- struct{}{}:
@@ -70,20 +72,21 @@ func (w *remoteWriter) Write(ctx context.Context, offset int64, b []byte) error 
 	}
 	w.flying.Go(func() {
 		defer func() { <-w.r.flight }()
-		if err := w.send(ctx, in); err != nil {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if w.err == nil {
-				w.err = err
-			}
+		err := w.send(w.life, in)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if err != nil && w.err == nil {
+			w.err = err
+			w.end(err)
 		}
 	})
 	return nil
 }
 
 // Commit implements [Writer].
-func (w *remoteWriter) Commit(ctx context.Context, end End) error {
-	err := w.send(ctx, w.next(&end))
+func (w *remoteWriter) Commit(_ context.Context, end End) error {
+	defer w.end(nil)
+	err := w.send(w.life, w.next(&end))
 	w.flying.Wait()
 	if failed := w.failed(); failed != nil && err != nil {
 		err = failed // It came first.
@@ -99,6 +102,7 @@ func (w *remoteWriter) Discard() { w.release(true) }
 
 // release tells the other side that no more comes. If it cannot be told it finds out by itself.
 func (w *remoteWriter) release(discard bool) {
+	w.end(nil)
 	w.flying.Wait()
 	const patience = 3 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
