@@ -119,6 +119,10 @@ func (c *Copier) count(add func(*Result)) {
 
 // note counts an entry that is not copied, and tells it.
 func (c *Copier) note(path, why string, skipped bool) {
+	const most = 1000 // Another machine may say anything.
+	if len(why) > most {
+		why = strings.ToValidUTF8(why[:most], "") + "..."
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if skipped {

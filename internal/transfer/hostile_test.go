@@ -117,6 +117,8 @@ func TestAMachineThatLiesWritesNothing(t *testing.T) {
 		"an error":                      {"list": one, "read": raw(fmt.Sprintf("%-16s %08x\n%s", "end", 16, `{"error":"oops"}`))},
 		"nothing, and that for ever":    {"list": one, "read": hang},
 		"an answer that does not come":  {"list": hang},
+		"a root that is too long":       {"stat": says(transfer.Named{There: true, Entry: transfer.Entry{Kind: transfer.Dir}, Root: transfer.Bytes(strings.Repeat("x", 9000))})},
+		"a file of a negative size":     {"stat": says(transfer.Named{There: true, Entry: transfer.Entry{Kind: transfer.File, Size: -1}, Root: "/x", Path: "y"})},
 		"no answer to whether it there": {"stat": raw("7")},
 	} {
 		t.Run(name, func(t *testing.T) {

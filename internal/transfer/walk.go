@@ -165,7 +165,7 @@ func (w *walk) entries(ctx context.Context, d *dir, all []Entry, from string) (s
 		case p.Why != "":
 			w.note(d.toOf(e), p.Why, false)
 			if p.Full {
-				return nil, errors.New(p.Why)
+				return nil, &FarError{errors.New(p.Why)}
 			}
 		case e.Kind == Dir:
 			d.left.Add(1)
