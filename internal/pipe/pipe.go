@@ -47,7 +47,7 @@ func (t Times) withDefaults() Times {
 const (
 	mostHeader  = 32 << 10
 	mostStreams = 1000
-	mostFrame   = 256 << 10
+	mostFrame   = 512 << 10
 )
 
 // Conn is a pair of pipes as a net.Conn. Its methods are safe for concurrent use. Close it.
