@@ -103,7 +103,7 @@ func explainToAgent(err error) string { return agentNames.Replace(unprefixed(err
 // packages begin the messages of the library's errors, as Go has it. To users
 // they mean nothing, or the wrong thing. The sandbox is not among them: it is
 // what the user asked for.
-var packages = []string{"command", "egress", "ipc", "jobs", "mcpserver", "proc", "rundir", "screen", "session", "shell", "supervisor", "terminal"}
+var packages = []string{"command", "egress", "ipc", "jobs", "mcpserver", "proc", "rundir", "screen", "session", "shell", "supervisor", "terminal", "transfer"}
 
 // unprefixed returns the message of err without the names of packages. Only
 // those are taken out that begin an error: a script may print the same words.

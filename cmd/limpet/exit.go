@@ -15,6 +15,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/transfer"
 	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/sandbox"
@@ -29,6 +30,7 @@ import (
 // env(1) and docker run.
 const (
 	codeNoMatch  = 1 // as of grep(1)
+	codePartly   = 1 // as of cp(1)
 	codeUsage    = 2
 	codeUnknown  = 70 // EX_SOFTWARE (sysexits.h), for want of a better one: trying again does not help
 	codeBusy     = 75 // EX_TEMPFAIL (as above): try again
@@ -103,6 +105,16 @@ var termExitCodes = []exitCode{
 	{codeSignal + 2, "", "limpet got SIGINT (Ctrl-C), and the program runs on; as above for other signals", nil},
 }
 
+// hostsExitCodes are those of limpet hosts, where they say something else.
+var hostsExitCodes = []exitCode{
+	{0, "", "it was done", nil},
+	{codePartly, "", "of copy: something was not copied, or skipped; what, and why, is on standard error", notCopied},
+	{codeUsage, "", "wrong usage: a bad flag or argument, or no such name of a machine", nil},
+	{codeFailed, "", "limpet itself failed, or the machine is not reached, or not any more", nil},
+	{codeNotFound, "", "of copy --session: there is no such session", nil},
+	{codeSignal + 2, "", "limpet got SIGINT (Ctrl-C); as above for other signals", nil},
+}
+
 // codeOf returns the exit code for an error. It is the only place that chooses
 // one.
 func codeOf(err error) int {
@@ -118,7 +130,7 @@ func codeOf(err error) int {
 	if e, ok := errors.AsType[*hostError](err); ok {
 		return e.code // It was chosen here, by the limpet that has the error.
 	}
-	for _, row := range slices.Concat(exitCodes, jobsExitCodes, termExitCodes, sessionExitCodes) {
+	for _, row := range slices.Concat(exitCodes, jobsExitCodes, termExitCodes, sessionExitCodes, hostsExitCodes) {
 		if row.is != nil && row.is(err) {
 			return row.code
 		}
@@ -186,6 +198,11 @@ func jobCannot(err error) bool {
 	}, func(state error) bool { return errors.Is(err, state) })
 }
 
+// notCopied reports whether a file, and nothing else, is why something was not copied.
+func notCopied(err error) bool {
+	return errors.Is(err, transfer.ErrPartly) || isA[*transfer.Error](err) || isA[*transfer.FarError](err)
+}
+
 // isAny returns whether an error is one of some.
 func isAny(targets ...error) func(error) bool {
 	return func(err error) bool {
@@ -227,6 +244,8 @@ func exitCodesHelp() string {
 	writeCodes(&text, termExitCodes)
 	text.WriteString("\nAnd that of limpet session:\n\n")
 	writeCodes(&text, sessionExitCodes)
+	text.WriteString("\nAnd that of limpet hosts:\n\n")
+	writeCodes(&text, hostsExitCodes)
 	text.WriteString("\nA command may return these codes too; the messages on stderr tell them apart.")
 	return text.String()
 }

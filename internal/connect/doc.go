@@ -8,6 +8,7 @@
 //	     /v1/kept/NAME/terminals... as package terminal/remote has it, for those of a session that has ended, from their records
 //	POST /v1/sessions/NAME/follow   looks for another keeper of the session; {"found"}
 //	     /v1/sessions/NAME...       as package wire has it, by the keeper of the session
+//	POST /v1/files/...              as package transfer has it: files of this machine, read and written
 //
 // A request below /v1/sessions/NAME says in the header Limpet-Session which session is meant: one that has got the name since
 // is another one, and the answer is the error that the program of the session is gone.

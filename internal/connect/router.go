@@ -12,6 +12,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/transfer"
 	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
@@ -43,6 +44,7 @@ type Found struct {
 type router struct {
 	registry *keeper.Registry
 	mux      *http.ServeMux
+	files    *transfer.Handler
 
 	mu    sync.Mutex
 	known map[string]*keeper.Kept // by their session's ID
@@ -50,6 +52,11 @@ type router struct {
 
 func newRouter(registry *keeper.Registry) *router {
 	rt := &router{registry: registry, mux: http.NewServeMux(), known: make(map[string]*keeper.Kept)}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "/" // Where it is not known, as for a session.
+	}
+	rt.files = transfer.NewHandler(&transfer.Local{Dir: home, Home: home, Mark: ":"}, wire.Answer)
 	for pattern, do := range map[string]func(r *http.Request, body []byte) (any, error){
 		"GET /v1/kept":                    rt.list,
 		"PUT /v1/kept/{name}":             rt.open,
@@ -66,6 +73,7 @@ func newRouter(registry *keeper.Registry) *router {
 			wire.Answer(w, value, err)
 		})
 	}
+	rt.mux.Handle("POST "+transfer.Path+"{op}", rt.files)
 	rt.mux.HandleFunc("/v1/kept/{name}/terminals", rt.terminals)
 	rt.mux.HandleFunc("/v1/kept/{name}/terminals/", rt.terminals)
 	rt.mux.HandleFunc("/v1/sessions/{name}", rt.forward)
@@ -79,8 +87,9 @@ func newRouter(registry *keeper.Registry) *router {
 
 func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) { rt.mux.ServeHTTP(w, r) }
 
-// close lets go of all sessions.
+// close lets go of all sessions and files.
 func (rt *router) close() {
+	rt.files.Close()
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for _, k := range rt.known {

@@ -48,7 +48,13 @@ type Hello struct {
 
 	// CallerEnv is what the connection brings to a session there: an SSH agent that is forwarded, for one.
 	CallerEnv []string `json:"caller_env,omitempty"`
+
+	// Can names what the program can do which not all can that speak this version of the protocol.
+	Can []string `json:"can,omitempty"`
 }
+
+// CanFiles is in Hello.Can: files can be copied.
+const CanFiles = "files"
 
 // Serve answers on the standard input and output until the other side closes them, or is not heard any more.
 func Serve(nonce string, p Program) error {
@@ -73,7 +79,7 @@ func Serve(nonce string, p Program) error {
 			Protocol: [2]int{wire.Version, wire.Version}, Version: p.Version, PID: os.Getpid(),
 			Boot: filepath.Base(registry.Dir()), Machine: machine(),
 		},
-		Place: place, Executable: executable, CallerEnv: registry.CallerEnv(),
+		Place: place, Executable: executable, CallerEnv: registry.CallerEnv(), Can: []string{CanFiles},
 	})
 	if err == nil {
 		_, err = fmt.Fprintf(out, "%s %s %s\n", Ready, nonce, hello)

@@ -52,7 +52,9 @@ func TestInAContainer(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			e := engineOf(t, engine)
 			name := running(t, e)
-			c := box{engine + "://" + name, func(argv0 string, argv ...string) *exec.Cmd { return e.Command(append([]string{"exec", name, argv0}, argv...)...) }, "/tmp"}
+			c := box{engine + "://" + name, func(argv0 string, argv ...string) *exec.Cmd {
+				return e.Command(append([]string{"exec", name, argv0}, argv...)...)
+			}, "/tmp"}
 			c.keeps(t)
 			c.jobsSurviveCuts(t)
 			c.isNotAnother(t, func() {
@@ -77,7 +79,9 @@ func TestInAPod(t *testing.T) {
 	kubectl := func(argv ...string) *exec.Cmd {
 		return exec.Command("kubectl", append([]string{"-n", namespace}, argv...)...)
 	}
-	c := box{target, func(argv0 string, argv ...string) *exec.Cmd { return kubectl(append([]string{"exec", pod, "--", argv0}, argv...)...) }, "/tmp"}
+	c := box{target, func(argv0 string, argv ...string) *exec.Cmd {
+		return kubectl(append([]string{"exec", pod, "--", argv0}, argv...)...)
+	}, "/tmp"}
 	c.keeps(t)
 	c.jobsSurviveCuts(t)
 	c.isNotAnother(t, func() {

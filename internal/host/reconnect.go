@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/connect"
+	"github.com/limpet-sh/limpet/internal/transfer"
 )
 
 // The pauses before a machine is dialled again, and how long that is tried.
@@ -66,11 +67,11 @@ func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // mayBeSentTwice reports whether a request does no harm when it is answered a second time, minutes later: it reads, or is about one command,
-// which has an id, or one piece of its input, which has an offset, or has the same effect.
+// which has an id, or one piece of its input, or of a file, which has an offset, or it has the same effect.
 func mayBeSentTwice(r *http.Request) bool {
 	path := r.URL.Path
 	switch {
-	case r.Method == http.MethodGet, strings.HasSuffix(path, "/commands"), strings.Contains(path, "/commands/"), strings.HasSuffix(path, "/follow"):
+	case r.Method == http.MethodGet, strings.HasSuffix(path, "/commands"), strings.Contains(path, "/commands/"), strings.HasSuffix(path, "/follow"), strings.HasPrefix(path, transfer.Path):
 		return true
 	case strings.HasSuffix(path, "/jobs/stop"): // Of all jobs, and more of them may run the second time.
 		return false

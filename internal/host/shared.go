@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -175,11 +177,37 @@ func (s *shared) over() {
 	}
 }
 
+// bodies are for those of requests: a file that is copied has many.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+const mostPooled = 1 << 20
+
+// sending is a body that notes when it was read to its end.
+type sending struct {
+	io.ReadCloser
+	whole atomic.Bool
+}
+
+func (s *sending) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		s.whole.Store(true)
+	}
+	return n, err
+}
+
 // ServeHTTP passes requests on to the limpet at the other end, and the answers back.
 func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.use(1)
 	defer s.use(-1)
-	body, err := jsonhttp.Body(w, r, wire.MostBody)
+	body := bodies.Get().(*bytes.Buffer)
+	sent := &sending{}
+	defer func() {
+		if sent.whole.Load() && body.Cap() <= mostPooled { // Else somebody may still read it.
+			bodies.Put(body)
+		}
+	}()
+	err := jsonhttp.BodyInto(w, r, wire.MostBody, body)
 	if err != nil {
 		wire.Answer(w, nil, err)
 		return
@@ -201,10 +229,14 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		wire.Answer(w, struct{}{}, nil)
 		return
 	}
-	ask, err := http.NewRequestWithContext(r.Context(), r.Method, "http://limpet"+r.URL.RequestURI(), bytes.NewReader(body))
+	ask, err := http.NewRequestWithContext(r.Context(), r.Method, "http://limpet"+r.URL.RequestURI(), bytes.NewReader(body.Bytes()))
 	if err != nil {
 		wire.Answer(w, nil, err)
 		return
+	}
+	if body.Len() > 0 {
+		sent.ReadCloser = ask.Body
+		ask.Body, ask.GetBody = sent, nil
 	}
 	if id := r.Header.Get(connect.HeadSession); id != "" {
 		ask.Header.Set(connect.HeadSession, id)

@@ -71,7 +71,8 @@ func (c *Client) Close() {
 	c.CloseIdleConnections()
 }
 
-// Request is one request. Content is nil for none, bytes that are sent as they are, or a value that is sent as JSON.
+// Request is one request. Content is nil for none, bytes that are sent as they are, also in pieces ([][]byte), or a value that is sent as
+// JSON.
 type Request struct {
 	Method, Path string
 	Content      any
@@ -131,17 +132,19 @@ func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
 	if c.life.Err() != nil {
 		return nil, context.Cause(c.life)
 	}
-	var send []byte
+	var send [][]byte
 	switch content := r.Content.(type) {
 	case nil:
 	case []byte:
+		send = [][]byte{content}
+	case [][]byte:
 		send = content
 	default:
 		b, err := json.Marshal(content)
 		if err != nil {
 			return nil, err
 		}
-		send = b
+		send = [][]byte{b}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
@@ -150,11 +153,12 @@ func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
 		cancel(nil)
 	}
 	var sent atomic.Bool
-	req, err := http.NewRequestWithContext(trace(ctx, &sent), r.Method, "http://limpet/v1"+r.Path, bytes.NewReader(send))
+	req, err := http.NewRequestWithContext(trace(ctx, &sent), r.Method, "http://limpet/v1"+r.Path, http.NoBody)
 	if err != nil {
 		free()
 		return nil, err
 	}
+	setBody(req, send)
 	if r.Again {
 		req.Header["Idempotency-Key"] = []string{} // It is not sent, and says so to net/http.
 	}
@@ -168,6 +172,27 @@ func (c *Client) Do(ctx context.Context, r Request) (*Answer, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// setBody has a request send some pieces.
+func setBody(r *http.Request, pieces [][]byte) {
+	for _, piece := range pieces {
+		r.ContentLength += int64(len(piece))
+	}
+	if r.ContentLength == 0 {
+		return
+	}
+	r.GetBody = func() (io.ReadCloser, error) {
+		if len(pieces) == 1 {
+			return io.NopCloser(bytes.NewReader(pieces[0])), nil
+		}
+		readers := make([]io.Reader, len(pieces))
+		for i, piece := range pieces {
+			readers[i] = bytes.NewReader(piece)
+		}
+		return io.NopCloser(io.MultiReader(readers...)), nil
+	}
+	r.Body, _ = r.GetBody() // It cannot fail.
 }
 
 // Call sends a request, and reads the answer into a value.

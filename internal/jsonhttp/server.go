@@ -3,6 +3,7 @@
 package jsonhttp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,14 +40,24 @@ func Encode(w io.Writer, value any) {
 
 // Body reads what came with a request, at once and whole. The error is ErrTooLarge for more than most bytes.
 func Body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(min(max(r.ContentLength, 0), most)) + bytes.MinRead)
+	err := BodyInto(w, r, most, &b)
+	return b.Bytes(), err
+}
+
+// BodyInto is Body by a buffer, which has a body of another request no more.
+func BodyInto(w http.ResponseWriter, r *http.Request, most int64, b *bytes.Buffer) error {
+	b.Reset()
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(patience)) // A connection has deadlines.
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, most))
 	_ = control.SetReadDeadline(time.Time{}) // As above.
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
+		b.Reset()
+		return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
 	}
-	return b, err
+	return err
 }
 
 // Decode reads what came with a request into a value, which stays as it is if nothing came.

@@ -47,6 +47,7 @@ func (t Times) withDefaults() Times {
 const (
 	mostHeader  = 32 << 10
 	mostStreams = 1000
+	mostFrame   = 512 << 10
 )
 
 // Conn is a pair of pipes as a net.Conn. Its methods are safe for concurrent use. Close it.
@@ -168,7 +169,8 @@ func (c *Conn) http2() (*http.Protocols, *http.HTTP2Config) {
 	p.SetUnencryptedHTTP2(true)
 	return p, &http.HTTP2Config{
 		MaxConcurrentStreams: mostStreams, StrictMaxConcurrentRequests: true,
-		SendPingTimeout: c.times.Ping, PingTimeout: never,
+		MaxReadFrameSize: mostFrame, // One of 16 KiB costs as much time as its bytes do.
+		SendPingTimeout:  c.times.Ping, PingTimeout: never,
 	}
 }
 

@@ -31,11 +31,12 @@ over there does not need them.`,
 		Example: `  limpet hosts add dev ssh://build-box
   limpet run --on dev -s build 'make'
   limpet hosts check dev
+  limpet hosts copy --on dev ./notes.txt :
   limpet hosts list`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(listCommand(p), addCommand(), removeCommand(), infoCommand(p), checkCommand(p), closeCommand(p), help)
+	cmd.AddCommand(listCommand(p), addCommand(), removeCommand(), infoCommand(p), checkCommand(p), copyCommand(p), closeCommand(p), help)
 	return cmd
 }
 

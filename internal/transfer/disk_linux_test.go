@@ -1,0 +1,50 @@
+package transfer_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/internal/transfer"
+)
+
+func TestAFullDiskIsSaid(t *testing.T) {
+	both(t, func(t *testing.T, way func(*testing.T, string, string) (transfer.Source, transfer.Sink, string, string)) {
+		source, dest := filepath.Join(testenv.TempDir(t), "s"), testenv.MountTmpfs(t, "size=1m", 0)
+		write(t, filepath.Join(source, "a"), random(t, 100<<10), 0o600)
+		write(t, filepath.Join(source, "b"), random(t, 5<<20), 0o600)
+		from, to, path, as := way(t, source, dest)
+		err := transfer.New(from, to, nil).Copy(testenv.Context(t), path, as)
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		assert.ErrorContains(t, err, `s/b": no space left on device; it needs 5120 KiB more, and `)
+		left, err := os.ReadDir(filepath.Join(dest, "s"))
+		require.NoError(t, err)
+		for _, one := range left {
+			assert.Equal(t, "a", one.Name(), "nothing is left of it")
+		}
+	})
+}
+
+// The disk was large enough when the file began.
+func TestADiskThatGetsFullIsSaid(t *testing.T) {
+	both(t, func(t *testing.T, way func(*testing.T, string, string) (transfer.Source, transfer.Sink, string, string)) {
+		source, dest := filepath.Join(testenv.TempDir(t), "f"), testenv.MountTmpfs(t, "size=8m", 0)
+		write(t, source, random(t, 6<<20), 0o600)
+		from, to, path, as := way(t, source, dest)
+		filling := &changer{Source: from, change: func() {
+			require.NoError(t, os.WriteFile(filepath.Join(dest, "other"), make([]byte, 4<<20), 0o600))
+		}}
+		err := transfer.New(filling, to, nil).Copy(testenv.Context(t), path, as)
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		assert.ErrorContains(t, err, "are free: make room there")
+		left, err := os.ReadDir(dest)
+		require.NoError(t, err)
+		require.Len(t, left, 1)
+		assert.Equal(t, "other", left[0].Name(), "nothing is left of the file")
+	})
+}
