@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 )
@@ -53,7 +54,7 @@ type Handler struct {
 
 // NewHandler returns a handler, which writes its answers, but for streams, by a function.
 func NewHandler(local *Local, answer func(w http.ResponseWriter, value any, err error)) *Handler {
-	return &Handler{local: local, answer: answer, held: holding{local: local, parts: make(map[string]*held)}}
+	return &Handler{local: local, answer: answer, held: holding{local: local, parts: make(map[string]*held), over: make(map[string]time.Time)}}
 }
 
 // Close lets go of the files that are being written. What is there of them stays.

@@ -15,7 +15,8 @@ type holding struct {
 
 	mu     sync.Mutex
 	closed bool
-	parts  map[string]*held // by root and path
+	parts  map[string]*held     // by root and path
+	over   map[string]time.Time // when copies were released, by their id: a chunk that was overtaken shall not begin one anew
 }
 
 // held is a part between two requests. It is let go of when nobody has asked for it for a while.
@@ -41,9 +42,13 @@ func (r request) key() string { return string(r.Root) + "\x00" + string(r.Path) 
 func (h *holding) get(ctx context.Context, in request) (*held, error) {
 	for {
 		h.mu.Lock()
-		if h.closed {
+		switch _, over := h.over[in.ID]; {
+		case h.closed:
 			h.mu.Unlock()
 			return nil, fs.ErrClosed
+		case over:
+			h.mu.Unlock()
+			return nil, errTaken
 		}
 		p := h.parts[in.key()]
 		if p == nil {
@@ -70,6 +75,13 @@ func (h *holding) get(ctx context.Context, in request) (*held, error) {
 		p.part = part
 		return p, nil
 	}
+}
+
+// holds reports whether the part of a request is held.
+func (h *holding) holds(in request) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.parts[in.key()] != nil
 }
 
 // drop lets go of a part.
@@ -136,8 +148,11 @@ func (h *holding) begin(ctx context.Context, in request) (any, error) {
 }
 
 func (h *holding) write(ctx context.Context, in request) (any, error) {
-	if in.End != nil && h.isDone(in) {
-		return wrote{in.End.Size, true}, nil // The answer was lost.
+	switch { // The answer was lost.
+	case in.End != nil && h.isDone(in):
+		return wrote{in.End.Size, true}, nil
+	case in.End == nil && !in.Restart && !h.holds(in) && h.isDone(in): // And that of the last chunk, too.
+		return wrote{Next: in.Offset + int64(len(in.came))}, nil
 	}
 	p, err := h.get(ctx, in)
 	if err != nil {
@@ -215,6 +230,13 @@ func (h *holding) isDone(in request) bool {
 // release lets go of a part, if it is that copy's.
 func (h *holding) release(in request) {
 	h.mu.Lock()
+	now := time.Now()
+	for id, when := range h.over {
+		if now.Sub(when) > turnPatience {
+			delete(h.over, id)
+		}
+	}
+	h.over[in.ID] = now
 	p := h.parts[in.key()]
 	h.mu.Unlock()
 	if p == nil {

@@ -85,10 +85,11 @@ func (w *remoteWriter) Write(ctx context.Context, offset int64, b []byte) error 
 
 // Commit implements [Writer].
 func (w *remoteWriter) Commit(_ context.Context, end End) error {
-	defer w.end(nil)
 	err := w.send(w.life, w.next(&end))
+	failed := w.failed()
+	w.end(err) // With the last one all are there, or none of the others will do.
 	w.flying.Wait()
-	if failed := w.failed(); failed != nil && err != nil {
+	if failed != nil && err != nil {
 		err = failed // It came first.
 	}
 	return err
