@@ -194,3 +194,28 @@ func TestTerminalsOfAProgramThatWasKilledAreLost(t *testing.T) {
 	require.Len(t, again, 3)
 	assert.Equal(t, terminal.Lost, again[0].State)
 }
+
+// The program may end between a Get and what is done with it. Nobody watches the record.
+func TestAnEndThatIsFoundInTheRecordEndsAWait(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "terminals")
+	r, other := openIn(t, dir, nil), openIn(t, dir, nil) // The other one is as another program.
+	term := startSpec(t, r, terminal.Spec{Line: "read -r x; echo hello; exit 3"})
+	var got []*terminal.Terminal
+	for range 3 {
+		past, err := other.Get(term.ID())
+		require.NoError(t, err)
+		require.True(t, past.Info().Elsewhere)
+		got = append(got, past)
+	}
+	send(t, term, "Enter")
+	ended(t, term)
+
+	w := wait(t, got[0], terminal.WaitOptions{})
+	assert.Equal(t, terminal.WaitExited, w.Reason)
+	assert.Equal(t, 3, w.Info.Exit.Code)
+	assert.Equal(t, terminal.Failed, got[1].Info().State)
+	<-got[1].Done()
+	<-got[0].Done()
+	w = wait(t, got[2], terminal.WaitOptions{Pattern: "hello"})
+	assert.Equal(t, terminal.WaitMatched, w.Reason)
+}

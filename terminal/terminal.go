@@ -46,14 +46,27 @@ func (t *Terminal) Info() Info {
 		prog.fill(&info)
 	} else if !info.State.Ended() && t.started == nil {
 		if now, err := t.r.recorded(t.id); err == nil {
+			t.learn(now)
 			return now
 		}
 	}
 	return info
 }
 
+// learn closes ended if the record of a terminal that another program has says that its
+// program has ended. A Wait, or a Forget, that begins then would wait for ever.
+func (t *Terminal) learn(now Info) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.State.Ended() && !t.info.State.Ended() {
+		t.info = now
+		close(t.ended)
+	}
+}
+
 // Done is closed when the program has ended, and all it has printed is there to be read.
-// Of a terminal that another program has it is closed if that was so when it was asked for.
+// Of a terminal that another program has it is closed if that was so when it was asked for,
+// or when its Info was; nobody looks after it in between.
 func (t *Terminal) Done() <-chan struct{} { return t.ended }
 
 // move takes the terminal to its next state. It is a [*TransitionError] if that cannot

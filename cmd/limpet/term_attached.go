@@ -53,8 +53,8 @@ type attachment struct {
 	typed chan struct{} // closed when they are
 	again chan struct{} // has a token if the screen is to be painted anew
 
-	painted atomic.Bool // the screen was
-	noted   atomic.Bool // a message is on the screen: see note
+	shown atomic.Int64 // the offset behind the output that was shown; less than 0 if the screen was not painted yet
+	noted atomic.Bool  // a message is on the screen: see note
 }
 
 // parting is how an attachment ended: the program has ended if both are zero.
@@ -70,6 +70,7 @@ const mostTyped = 1 << 10
 func (a *attachment) run(ctx context.Context) (code int, err error) {
 	a.ends, a.keys = make(chan parting, 1), make(chan []byte, mostTyped)
 	a.typed, a.again = make(chan struct{}), make(chan struct{}, 1)
+	a.shown.Store(-1)
 	fd := int(os.Stdin.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
@@ -129,7 +130,7 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 		return 0, &lostError{end.err}
 	}
 	if info := a.t.ended(); info.State.Ended() { // However the connection went.
-		message = a.unseen() + fmt.Sprintf("[%s: %s]\n", id, endOf(info))
+		message = a.unseen(info) + fmt.Sprintf("[%s: %s]\n", id, endOf(info))
 		return codeOfTerm(info), nil
 	}
 	if end.err == nil {
@@ -139,10 +140,10 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 	return 0, &lostError{end.err}
 }
 
-// unseen is the screen that a program has left which ended, with the one that had its terminal,
-// before it could be painted.
-func (a *attachment) unseen() string {
-	if a.painted.Load() {
+// unseen is the screen that a program has left, if not all of its output was shown: the process
+// that had its terminal may end before the screen is painted, and between that and the follow.
+func (a *attachment) unseen(info terminal.Info) string {
+	if a.shown.Load() >= info.Bytes {
 		return ""
 	}
 	past, err := a.t.recorded()
@@ -280,7 +281,7 @@ func (a *attachment) show(ctx context.Context) error {
 		if _, err := a.out.Write(append([]byte("\x1b\\"), cropped(s.Screen, terminalSize(a.out)).ANSI()...)); err != nil {
 			return err
 		}
-		a.painted.Store(true)
+		a.shown.Store(s.Offset)
 		v, err := a.t.follow(s.Offset)
 		if err != nil {
 			return err
@@ -328,6 +329,7 @@ func (a *attachment) pass(ctx context.Context, v viewer) (missed bool, err error
 		if _, err := a.out.Write(filter.Filter(nil, c.Data)); err != nil {
 			return false, err
 		}
+		a.shown.Store(c.Offset + int64(len(c.Data)))
 	}
 }
 
