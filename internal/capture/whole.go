@@ -16,12 +16,14 @@ import (
 
 // How long a command waits for its process substitutions: until they have ended, but no
 // longer than substitutionQuiet after their last output, nor than substitutionMost in all.
+// While one has no processor, or waits for a disk, it is not quiet: see starved.
 const (
 	substitutionQuiet = time.Second
 	substitutionMost  = 5 * time.Second
 	substitutionLook  = 20 * time.Millisecond
 
-	// substitutionStart is how long a fork of bash may take to become one.
+	// substitutionStart is how long a fork of bash may take to become one, or for how long it
+	// may run until then.
 	substitutionStart = 250 * time.Millisecond
 )
 
@@ -32,16 +34,18 @@ const (
 func (m *Monitor) AwaitSubstitutions(ctx context.Context, left []command.Process, more func() []command.Process) []command.Process {
 	began, grown, size := time.Now(), time.Now(), int64(-1)
 	for {
-		writers, forks := m.substitutions(left)
-		forking := len(forks) > 0 && time.Since(began) < substitutionStart
+		writers, forks, busy := m.substitutions(left)
+		forking := len(forks) > 0 && (busy || time.Since(began) < substitutionStart)
 		if len(writers) > 0 {
 			proc.WaitAny(writers, substitutionLook)
-		} else if forking {
+		} else if forking && time.Since(began) < substitutionStart {
 			proc.WaitAny(forks, time.Millisecond)
+		} else if forking {
+			proc.WaitAny(forks, substitutionLook)
 		}
 		m.Look()
 		stdout, stderr := m.o.Sizes()
-		if now := stdout + stderr; now != size {
+		if now := stdout + stderr; now != size || busy {
 			grown, size = time.Now(), now
 		}
 		left = slices.DeleteFunc(left, hasEnded)
@@ -65,21 +69,30 @@ func (m *Monitor) AwaitSubstitutions(ctx context.Context, left []command.Process
 // substitutions returns two kinds of processes. Writers read from a pipe and write to a
 // capture. Forks are shells that have a capture open and no pipe yet: each may be a process
 // substitution that is about to get its pipe. Many programs close both streams, one by one,
-// before they exit.
-func (m *Monitor) substitutions(left []command.Process) (writers, forks []proc.ID) {
+// before they exit. Busy reports whether one of them is starved.
+func (m *Monitor) substitutions(left []command.Process) (writers, forks []proc.ID, busy bool) {
 	const stdin, stdout = 0, 1
 	for _, p := range left {
-		st, err := proc.Read(p.PID)
+		st, err := proc.Read(p.PID) // Before its descriptors: a fork that slept by then, and has no pipe now, gets none.
 		id := proc.ID{PID: p.PID, Start: p.Start}
 		switch {
 		case err != nil || st.ID() != id || !m.o.heldBy(p.PID) && !proc.Closed(p.PID, stdout):
 		case proc.ReadsPipe(p.PID) || proc.Closed(p.PID, stdin):
 			writers = append(writers, id)
+			busy = busy || starved(st, substitutionQuiet)
 		case !st.Execed:
 			forks = append(forks, id)
+			busy = busy || starved(st, substitutionStart)
 		}
 	}
-	return writers, forks
+	return writers, forks, busy
+}
+
+// starved reports whether a process waited for a processor or a disk (or ran), and has not run
+// for that long yet. On a busy machine it may take a second to do what else takes a millisecond;
+// a process that runs and runs is not starved for long.
+func starved(st proc.Stat, ran time.Duration) bool {
+	return (st.State == 'R' || st.State == 'D') && proc.Ran(st.ID()) < ran
 }
 
 func hasEnded(p command.Process) bool {
