@@ -134,7 +134,7 @@ func (w *way) pass(from io.Reader, to io.Writer, quiet *time.Timer) {
 
 // A long way with losses costs time, and nothing else.
 func TestALongWayWithLosses(t *testing.T) {
-	testenv.Slow(t)
+	testenv.OnlyAll(t)
 	s := startSSHD(t)
 	w := &way{delay: 150 * time.Millisecond, late: 0.05}
 	h := dial(t, "ssh://there", nil) // Limpet is brought, by a short way.
@@ -166,7 +166,7 @@ func TestALongWayWithLosses(t *testing.T) {
 
 // Beside much output, on a narrow way and to somebody who reads slowly, others get their answers, and all of it arrives.
 func TestANarrowWay(t *testing.T) {
-	testenv.Slow(t)
+	testenv.OnlyAll(t)
 	s := startSSHD(t)
 	w := &way{rate: 8 << 20}
 	h := dial(t, "ssh://there", nil)
@@ -220,7 +220,7 @@ func (w *slowly) Write(p []byte) (int, error) {
 // What cuts connections on which nothing is said does not cut one whose ends ask each other more often than that, and else costs
 // nothing but a new one.
 func TestAWayThatCutsWhatIsIdle(t *testing.T) {
-	testenv.Slow(t)
+	testenv.OnlyAll(t)
 	s := startSSHD(t)
 	h := dial(t, "ssh://there", nil)
 	require.NoError(t, h.Disconnect())
