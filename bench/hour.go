@@ -24,18 +24,22 @@ func (b *bench) hour() error {
 		stages, out = without(stages, func(tool string) bool { return tool == "go" })
 		b.report.note("left out of the hour, because this is a quick run: `%s`", strings.Join(out, "`, `"))
 	}
+	return b.hourOf(stages, &visitor{side: &limpetSide{}}, &visitor{side: &bashSide{flag: "-c"}, forgets: true}, "")
+}
+
+// hourOf runs the commands on two sides, in clones of their own, for some rounds.
+func (b *bench) hourOf(stages []stage, limpet, bash *visitor, where string) error {
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) // Best effort: it is a temporary directory.
-	limpet := &visitor{side: &limpetSide{}, clone: filepath.Join(dir, "a")}
-	bash := &visitor{side: &bashSide{flag: "-c"}, clone: filepath.Join(dir, "b"), forgets: true}
+	limpet.clone, bash.clone = filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	for _, v := range []*visitor{limpet, bash} {
 		if err := b.cloneTo(v.clone); err != nil {
 			// Nothing broke: a fresh checkout has no history yet.
-			b.report.note("the hour was not run: %v", err)
-			b.progress("hour: %v", err)
+			b.report.note("the hour%s was not run: %v", where, err)
+			b.progress("hour%s: %v", where, err)
 			return nil
 		}
 	}
@@ -49,7 +53,7 @@ func (b *bench) hour() error {
 			return err
 		}
 	}
-	b.reportHour(limpet, bash)
+	b.reportHour(limpet, bash, where)
 	return nil
 }
 
@@ -151,12 +155,12 @@ func (v *visitor) do(b *bench, script string, command bool) (output, error) {
 
 // reportHour adds two comparisons: the whole hour, most of which is the
 // programs' own time, and the median command.
-func (b *bench) reportHour(limpet, bash *visitor) {
+func (b *bench) reportHour(limpet, bash *visitor, where string) {
 	count := len(bash.each) / len(bash.totals)
-	whole := fmt.Sprintf("an hour's %d commands", count)
+	whole, each := fmt.Sprintf("an hour's %d commands%s", count, where), "their median"+where
 	for _, pair := range [][]series{
 		{{whole, "", limpetName, limpet.totals}, {whole, "", bash.name(), bash.totals}},
-		{{"their median", "", limpetName, limpet.each}, {"their median", "", bash.name(), bash.each}},
+		{{each, "", limpetName, limpet.each}, {each, "", bash.name(), bash.each}},
 	} {
 		b.report.Series = append(b.report.Series, pair...)
 		b.report.compare(pair)

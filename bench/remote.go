@@ -47,7 +47,9 @@ func (b *bench) remoteTrue() error {
 		return err
 	}
 	b.report.compare(all)
-	return nil
+	// Without what takes long by itself, and what a login of ssh has not in its PATH.
+	stages, _ := without(programmersHour, func(tool string) bool { return tool == "go" || absent(tool) })
+	return b.hourOf(stages, &visitor{side: &remoteSide{target: target, executable: program}}, &visitor{side: oneshot, forgets: true}, ", over ssh")
 }
 
 // The names of the sides.

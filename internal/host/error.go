@@ -95,6 +95,7 @@ var remedies = []struct {
 	{"does not have a host assigned", "no node has the pod yet: kubectl describe pod POD -n NAMESPACE says why", false},
 	{"error: context \"", "kubectl config get-contexts has those that there are", true},
 	{"did you specify the right host or port", "is KUBECONFIG right? kubectl config get-contexts has the clusters that there are", false},
+	{"o space left on device", "make room there", false},
 	{"executable file not found", "the container has no sh", true},
 }
 

@@ -56,7 +56,7 @@ func TestACopySurvivesCuts(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d/e", "d/f", "d/g/h"} {
 		want[name] = randomFile(t, filepath.Join(source, name), random.IntN(700<<10))
 	}
-	for round := range testenv.Repeats(2, 10, 100) {
+	for round := range testenv.Repeats(2, 3, 100) {
 		h := dial(t, m.target, &host.Options{Times: short, Share: round%2 == 1, Lost: func(error) { cuts.Add(1) }})
 		for _, out := range []bool{true, false} {
 			from, to, path, as, dest := transfer.Source(files(t, h)), transfer.Sink(&transfer.Local{}), "s", filepath.Join(here, "back"), filepath.Join(here, "back")
