@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/transfer"
 	"github.com/limpet-sh/limpet/internal/wire"
@@ -56,7 +57,7 @@ var exitCodes = []exitCode{
 	{codeUnknown, "", "with --session and --on: the keeper died that had the command, or the connection to it is lost; it may have run, and with --id is not run again", isAny(wire.ErrMayHaveRun)},
 	{codeBusy, "", "with --session and --no-wait: another command runs there; nothing ran", isAny(shell.ErrBusy)},
 	{codeTimeout, "", "the last command was stopped by --timeout or --idle-timeout", timedOut},
-	{codeFailed, "", "limpet itself failed, or bash died and did not say how the command ended; with --on, the other machine is not reached, or not any more", otherwise},
+	{codeFailed, "", "limpet itself failed, or bash died and did not say how the command ended; with --on, the other machine is not reached, or not any more", notReached},
 	{codeCannot, "", "there is a bash, but it could not be started, or the sandbox cannot be enforced", cannotRun},
 	{codeNotFound, "", "there is no bash", notFound},
 	{codeSignal, "128+n", "signal n ended the last command", nil},
@@ -74,7 +75,7 @@ var jobsExitCodes = []exitCode{
 	{1, "1-255", "of wait: the exit code of the job that has ended", nil},
 	{codeUsage, "", "wrong usage: a bad flag or argument, or a part of an id that means several jobs", nil},
 	{codeTimeout, "", "of wait: the time is over", nil},
-	{codeFailed, "", "limpet itself failed; of wait: nobody knows how the job ended, or it could not be started", nil},
+	{codeFailed, "", "limpet itself failed, or does not reach the other machine, or not any more; of wait: nobody knows how the job ended, or it could not be started", nil},
 	{codeCannot, "", "the job is not in a state for it, or not made for it, or another program owns the jobs", jobCannot},
 	{codeNotFound, "", "there is no such job, or no bash", noJob},
 	{codeSignal, "128+n", "of wait: signal n ended the job", nil},
@@ -87,7 +88,7 @@ var sessionExitCodes = []exitCode{
 	{0, "", "it was done", nil},
 	{codeUsage, "", "wrong usage: a bad flag or argument, or the beginning of a name that means several sessions", nil},
 	{codeBusy, "", "of upgrade --no-wait: a command runs in the session; nothing was done", isAny(shell.ErrBusy)},
-	{codeFailed, "", "limpet itself failed", nil},
+	{codeFailed, "", "limpet itself failed, or does not reach the other machine, or not any more", nil},
 	{codeCannot, "", "the keeper of the session does not answer, or an upgrade would lose something", isAny(keeper.ErrMute, wire.ErrGone, wire.ErrUnreachable, wire.ErrWouldLose)},
 	{codeNotFound, "", "there is no such session", isAny(session.ErrNotFound)},
 }
@@ -98,7 +99,7 @@ var termExitCodes = []exitCode{
 	{1, "1-255", "of wait and attach, and of send where it waits: the exit code of the program that has ended", nil},
 	{codeUsage, "", "wrong usage: a bad flag or argument, or a part of an id that means several terminals", nil},
 	{codeTimeout, "", "of wait, and of send where it waits: the time is over", nil},
-	{codeFailed, "", "limpet itself failed; of wait and attach: nobody knows how the program ended", nil},
+	{codeFailed, "", "limpet itself failed, or does not reach the other machine, or not any more; of wait and attach: nobody knows how the program ended", nil},
 	{codeCannot, "", "the terminal is not in a state for it, the program that has it cannot be asked, or a sandbox cannot be had", termCannot},
 	{codeNotFound, "", "there is no such terminal, or no such program to start", noTerm},
 	{codeSignal, "128+n", "of wait and attach: signal n ended the program", nil},
@@ -222,8 +223,12 @@ func termCannot(err error) bool {
 	}, func(state error) bool { return errors.Is(err, state) })
 }
 
-// otherwise never matches: 125 is what is left when no other line does.
-func otherwise(error) bool { return false }
+// notReached is about another machine, and not about who keeps a session there: such an error is
+// wire.ErrUnreachable too, which is another code for a keeper that does not answer. All errors
+// without a line of their own have the same code as this one.
+func notReached(err error) bool {
+	return isAny(host.ErrUnreached, host.ErrLost)(err) && !isA[*signalError](err)
+}
 
 // exitCodesTopic is "limpet help exit-codes".
 func exitCodesTopic() *cobra.Command {

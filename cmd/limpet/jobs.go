@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -170,7 +171,12 @@ func (f *registryFlags) inSession(ctx context.Context, do func(jobs.Handle) erro
 	if err != nil {
 		return true, err
 	}
-	return true, do(list)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(settling, kept.Disconnect) }) // As endsByClose: most calls take no context.
+	defer stop()
+	if err = do(list); errors.Is(err, session.ErrClosed) && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return true, err
 }
 
 // noSession says what to do about a session that is not there.

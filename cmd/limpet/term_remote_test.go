@@ -17,7 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/host"
+	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/jobs"
 )
 
 // brought is where this program is brought to, once; cache makes it.
@@ -206,7 +208,7 @@ func TestAConnectionThatIsLostHoldsNobody(t *testing.T) {
 	_ = shows.Wait() // As above.
 	assert.Equal(t, codeTimeout, shows.ProcessState.ExitCode())
 	_ = records.Wait() // As above.
-	assert.Equal(t, codeCannot, records.ProcessState.ExitCode())
+	assert.Equal(t, codeFailed, records.ProcessState.ExitCode())
 	assert.Contains(t, said.String(), "what was written before can be played")
 	assert.Less(t, time.Since(began), 20*time.Second)
 }
@@ -238,4 +240,29 @@ func TestLogFollowsOverConnections(t *testing.T) {
 	assert.True(t, want.String() == out.String())
 	assert.Contains(t, said.String(), "the connection is lost")
 	assert.Contains(t, said.String(), "exit 5, after")
+}
+
+// Most calls of a jobs.Handle take no context: a signal ends those, too, when the keeper does not answer.
+func TestASignalEndsACallAboutJobs(t *testing.T) {
+	m := newFarMachine(t)
+	out, err := m.command("jobs", "start", "-s", "s", "--on", "exec:sh "+m.how, "true").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	place, err := keeper.Open(filepath.Join(m.home, ".local/state/limpet/keep"))
+	require.NoError(t, err)
+	list, err := place.List(testenv.Context(t), false)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	pid := list[0].Record.PID
+	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }() // It is there, for as long as the test.
+
+	ctx, cancel := context.WithCancelCause(testenv.Context(t))
+	where := registryFlags{session: "s", at: place, console: newConsole()}
+	done, err := where.inSession(ctx, func(all jobs.Handle) error {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+		cancel(&signalError{syscall.SIGTERM})
+		_, err := all.List(jobs.Filter{})
+		return err
+	})
+	assert.True(t, done)
+	assert.Equal(t, codeSignal+int(syscall.SIGTERM), codeOf(err), "%v", err)
 }

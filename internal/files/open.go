@@ -17,17 +17,43 @@ const (
 
 // OpenRegular opens a file that a command may have replaced: not through a
 // symlink at its end, not out of root, and without waiting for the other side of
-// a fifo.
+// a fifo. The error is [fs.ErrInvalid] if name is no regular file.
+//
+// [os.Root.OpenFile] follows symlinks within root, with O_NOFOLLOW too. So what was opened
+// must be the very file that the name was of, and is truncated (O_TRUNC) only then.
 func OpenRegular(root *os.Root, name string, flag int) (*os.File, error) {
-	f, err := root.OpenFile(name, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
+	const tries = 3 // A command may put another file there in between, which is its right.
+	for try := 1; ; try++ {
+		st, err := root.Lstat(name)
+		if err != nil {
+			return nil, err
+		}
+		if !st.Mode().IsRegular() {
+			return nil, replaced(name)
+		}
+		f, err := root.OpenFile(name, flag&^os.O_TRUNC|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, err
+		}
+		if !Same(f, st) {
+			_ = f.Close() // Nothing was written.
+			if try < tries {
+				continue
+			}
+			return nil, replaced(name)
+		}
+		if flag&os.O_TRUNC != 0 {
+			if err := f.Truncate(0); err != nil {
+				_ = f.Close() // As above.
+				return nil, err
+			}
+		}
+		return f, nil
 	}
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		_ = f.Close() // Nothing was written.
-		return nil, fmt.Errorf("ipc: %q was replaced by what is no file: %w", name, errors.Join(err, fs.ErrInvalid))
-	}
-	return f, nil
+}
+
+func replaced(name string) error {
+	return fmt.Errorf("ipc: %q was replaced by what is no file: %w", name, fs.ErrInvalid)
 }
 
 // Named reports whether name, in root, is the very file that is open. The error is
