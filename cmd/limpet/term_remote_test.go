@@ -164,7 +164,7 @@ func TestAttachEndsWithItsMachine(t *testing.T) {
 	tm.sees("the connection is lost")
 	tm.sees("[lost " + id + "]\r\n")
 	tm.sees("No such container: web")
-	tm.exits(codeCannot)
+	tm.exits(codeFailed)
 	tm.isAsBefore()
 }
 
