@@ -114,3 +114,6 @@ func lines(file *syntax.File) bool {
 	}
 	return false
 }
+
+// File returns the syntax tree, which must not be changed, and nil if the script is unreadable.
+func (s *Script) File() *syntax.File { return s.file }

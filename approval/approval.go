@@ -1,0 +1,179 @@
+package approval
+
+import (
+	"slices"
+	"strconv"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/limpet-sh/limpet/internal/script"
+)
+
+// A Verdict says what to do with a script. The zero value denies.
+type Verdict int
+
+// The verdicts, from the strictest on.
+const (
+	Deny  Verdict = iota // do not run it
+	Ask                  // a person decides
+	Allow                // run it: it is known to change nothing
+)
+
+func (v Verdict) String() string {
+	switch v {
+	case Deny:
+		return "deny"
+	case Ask:
+		return "ask"
+	case Allow:
+		return "allow"
+	}
+	return "verdict " + strconv.Itoa(int(v))
+}
+
+// MarshalText writes "deny", "ask" or "allow".
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// A Kind says what a finding is about.
+type Kind string
+
+// The kinds of findings.
+const (
+	KindScript      Kind = "script"      // the script as a whole: it cannot be read
+	KindCommand     Kind = "command"     // a program, builtin or function that is called
+	KindRedirection Kind = "redirection" // a file or descriptor that is opened
+	KindAssignment  Kind = "assignment"  // a variable that is set
+	KindDefinition  Kind = "definition"  // a function, by which a name means something else
+	KindExpansion   Kind = "expansion"   // an expansion that evaluates a value, or assigns
+	KindTest        Kind = "test"        // a part of [[ ]]
+)
+
+// A Finding is a part of a script, with the rule that decided about it.
+type Finding struct {
+	Kind     Kind
+	From, To int    // the bytes of the script; those of the whole text, where one is quoted in another
+	Text     string // the script's bytes From to To
+	Rule     string // the name of the rule
+	Reason   string // for a person
+	Verdict  Verdict
+}
+
+// A Judgement is what Judge found. The zero value denies.
+type Judgement struct {
+	// Verdict is the strictest of the findings'.
+	Verdict Verdict
+	// Findings are in the order of the script's bytes. A script without commands has none.
+	Findings []Finding
+}
+
+// Options are what a caller knows about where the script will run. Nil and the zero value are fine.
+type Options struct {
+	// Home is the user's home directory. Without it, /root and every /home/NAME are taken for it.
+	Home string
+	// Protected are paths that no command may name, besides limpet's own state and configuration.
+	Protected []string
+	// Resolve returns the file that runs for a program's name, and whether it can be trusted: false if
+	// whoever wrote the script can write that file, or a directory on the way. It is not called for builtins and
+	// keywords. Nil: a name is taken for the usual program of that name.
+	Resolve func(name string) (file string, trusted bool)
+}
+
+// findingsMax bounds the findings of a script. A script with more asks.
+const findingsMax = 2000
+
+// Judge reads a script as bash does, and judges each part of it. It runs nothing and opens nothing, and is safe for
+// concurrent use, if Options.Resolve is.
+func Judge(text string, opts *Options) Judgement {
+	if opts == nil {
+		opts = &Options{}
+	}
+	s := &session{opts: opts, text: text}
+	file := script.Read(text).File()
+	w := s.walker(file, place{})
+	switch {
+	case file == nil:
+		w.add(KindScript, 0, len(text), Ask, ruleUnreadable, "it cannot be read: it is too long, incomplete, or no bash that is known here")
+	case containsCR(text):
+		w.add(KindScript, 0, len(text), Ask, ruleUnreadable, "it has carriage returns, which programs read in different ways")
+	}
+	if file != nil {
+		w.statements(file.Stmts)
+	}
+	return s.judgement()
+}
+
+// session is what the walkers of a script and of the texts in it share.
+type session struct {
+	opts     *Options
+	text     string
+	findings []Finding
+	full     bool
+	inner    int // bytes of scripts within the script that were read
+}
+
+func (s *session) judgement() Judgement {
+	slices.SortStableFunc(s.findings, func(a, b Finding) int {
+		if a.From != b.From {
+			return a.From - b.From
+		}
+		return b.To - a.To
+	})
+	j := Judgement{Verdict: Allow, Findings: s.findings}
+	for _, f := range s.findings {
+		j.Verdict = min(j.Verdict, f.Verdict)
+	}
+	return j
+}
+
+// place says where the bytes of a text are in the script.
+type place struct {
+	offset   int
+	inside   bool // the text is a part of a word: it is all at from to to
+	from, to int
+}
+
+func (s *session) walker(file *syntax.File, at place) *walker {
+	w := &walker{s: s, at: at, vars: make(map[string]value)}
+	if file != nil {
+		w.assigned = countAssignments(file)
+	}
+	return w
+}
+
+// add adds a finding about bytes of the walker's text.
+func (w *walker) add(kind Kind, from, to int, v Verdict, rule, reason string) {
+	from, to = w.at.bytes(from, to)
+	w.addAt(kind, from, to, v, rule, reason)
+}
+
+// addAt adds a finding about bytes of the whole script.
+func (w *walker) addAt(kind Kind, from, to int, v Verdict, rule, reason string) {
+	s := w.s
+	to = min(max(to, 0), len(s.text))
+	from = min(max(from, 0), to)
+	if len(s.findings) >= findingsMax && v != Deny {
+		if s.full {
+			return
+		}
+		s.full = true
+		kind, from, to, v, rule, reason = KindScript, 0, len(s.text), Ask, ruleUnreadable, "it has more parts than anybody can look at"
+	}
+	s.findings = append(s.findings, Finding{Kind: kind, From: from, To: to, Text: s.text[from:to], Rule: rule, Reason: reason, Verdict: v})
+}
+
+func (p place) bytes(from, to int) (int, int) {
+	if p.inside {
+		return p.from, p.to
+	}
+	return from + p.offset, to + p.offset
+}
+
+// node returns the bytes of the whole script that a node is at.
+func (w *walker) node(n syntax.Node) (from, to int) {
+	return w.at.bytes(int(n.Pos().Offset()), int(n.End().Offset()))
+}
+
+func (w *walker) ask(kind Kind, n syntax.Node, rule, reason string) {
+	from, to := w.node(n)
+	w.addAt(kind, from, to, Ask, rule, reason)
+}

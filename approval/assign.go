@@ -1,0 +1,212 @@
+package approval
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// unknowable is added to the count of a variable that a command may set; nonNumeric to that of one that is
+// set to something that is not a plain number.
+const (
+	nonNumeric = 1 << 20
+	unknowable = 1 << 21
+)
+
+// setters are builtins whose words may be names of variables that they set.
+var setters = map[string]bool{
+	"read": true, "mapfile": true, "readarray": true, "getopts": true, "printf": true, "unset": true, "declare": true, "typeset": true,
+	"local": true, "export": true, "readonly": true, "let": true, "wait": true, "eval": true,
+}
+
+// countAssignments counts how often a text sets each of its variables, on whatever way.
+func countAssignments(file *syntax.File) map[string]int {
+	counts := make(map[string]int)
+	syntax.Walk(file, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.Assign:
+			if node.Name == nil {
+				break
+			}
+			n := 1
+			if node.Index != nil || node.Array != nil || node.Append {
+				n = unknowable
+			}
+			if node.Value == nil || !isNumber(node.Value.Lit()) && !isArithmetic(node.Value) {
+				counts[node.Name.Value] |= nonNumeric
+			}
+			counts[node.Name.Value] += n
+		case *syntax.WordIter:
+			counts[node.Name.Value]++
+			counts[node.Name.Value] |= nonNumeric
+		case *syntax.ParamExp:
+			if node.Exp != nil && (node.Exp.Op == syntax.AssignUnset || node.Exp.Op == syntax.AssignUnsetOrNull) && node.Param != nil {
+				counts[node.Param.Value] += unknowable
+			}
+		case *syntax.BinaryArithm:
+			if word, ok := node.X.(*syntax.Word); ok {
+				counts[word.Lit()]++
+			}
+		case *syntax.UnaryArithm:
+			if word, ok := node.X.(*syntax.Word); ok {
+				counts[word.Lit()]++
+			}
+		case *syntax.DeclClause:
+			for _, arg := range node.Args {
+				if arg.Name != nil {
+					counts[arg.Name.Value] += unknowable
+				}
+			}
+		case *syntax.CallExpr:
+			countSetters(node, counts)
+		}
+		return true
+	})
+	return counts
+}
+
+func countSetters(call *syntax.CallExpr, counts map[string]int) {
+	sets := false
+	for _, arg := range call.Args {
+		sets = sets || setters[strings.Trim(arg.Lit(), `\`)]
+		if sets && isName(arg.Lit()) {
+			counts[arg.Lit()] += unknowable
+		}
+	}
+}
+
+// isArithmetic reports whether a word is $(( )) alone.
+func isArithmetic(word *syntax.Word) bool {
+	parts := word.Parts
+	if len(parts) == 1 {
+		if quoted, ok := parts[0].(*syntax.DblQuoted); ok {
+			parts = quoted.Parts
+		}
+	}
+	if len(parts) != 1 {
+		return false
+	}
+	_, ok := parts[0].(*syntax.ArithmExp)
+	return ok
+}
+
+// isName reports whether a text can be the name of a variable.
+func isName(text string) bool { return syntax.ValidName(text) }
+
+// harmlessNames are variables in upper case that change nothing but the language, the clock and the colours of what programs print.
+var harmlessNames = map[string]bool{
+	"TZ": true, "NO_COLOR": true, "CI": true, "FORCE_COLOR": true, "CLICOLOR": true, "CLICOLOR_FORCE": true, "COLUMNS": true, "LINES": true,
+	"LANG": true, "LC_ALL": true, "LC_COLLATE": true, "LC_CTYPE": true, "LC_MESSAGES": true, "LC_NUMERIC": true, "LC_TIME": true, "FOO": true, "BAR": true,
+}
+
+// known in lower case, and not harmless: bash or programs read them.
+var harmfulNames = map[string]bool{"histchars": true, "auto_resume": true, "path": true, "cdpath": true, "fpath": true, "http": true}
+
+// harmless reports whether a variable may be set: its name is on the list, or in lower case and no program's.
+func harmless(name string) bool {
+	if harmlessNames[name] {
+		return true
+	}
+	if !isName(name) || strings.ToLower(name) != name || strings.Trim(name, "_") == "" {
+		return false
+	}
+	return !harmfulNames[name] && !strings.HasSuffix(name, "_proxy") && !strings.HasPrefix(name, "npm_") && !strings.HasPrefix(name, "bash_")
+}
+
+// harmlessValue reports whether a value of a harmless variable is harmless too: a locale or a time zone may be a path of a file that
+// the C library reads.
+func harmlessValue(name string, v value) bool {
+	if !harmlessNames[name] {
+		return true
+	}
+	return v.known && !strings.ContainsAny(v.text, "/%:\\")
+}
+
+// assign is for name=value; stays says that no command follows it.
+func (w *walker) assign(a *syntax.Assign, stays bool) {
+	if a.Name == nil {
+		if a.Value != nil {
+			w.word(a.Value)
+		}
+		w.ask(KindAssignment, a, ruleAssignment, "what it sets is not known")
+		return
+	}
+	name := a.Name.Value
+	if a.Index != nil && !allElements(a.Index) {
+		w.arithmetic(a.Index, a)
+	}
+	v := value{pattern: hidden}
+	if a.Value != nil {
+		v = w.word(a.Value)
+	}
+	if a.Array != nil {
+		for _, elem := range a.Array.Elems {
+			if elem.Index != nil {
+				w.arithmetic(elem.Index, a)
+			}
+			if elem.Value != nil {
+				w.words([]*syntax.Word{elem.Value})
+			}
+		}
+	}
+	switch {
+	case !harmless(name):
+		w.ask(KindAssignment, a, ruleAssignment, name+" is no variable that is known to be harmless: it may change which programs run, or how")
+		return
+	case a.Naked || !harmlessValue(name, v):
+		w.ask(KindAssignment, a, ruleAssignment, "the value of "+name+" may be a path that programs read")
+	case stays:
+		from, to := w.node(a)
+		w.addAt(KindAssignment, from, to, Allow, ruleVariable, "it sets a variable that no program reads")
+	}
+	if a.Index != nil || a.Array != nil || a.Append || !stays {
+		return
+	}
+	if strings.Contains(v.pattern, ":~") {
+		v = value{pattern: hidden} // Bash expands a tilde there, too.
+	}
+	w.set(name, v)
+}
+
+// declare is for export, declare, local and the like, of which only plain assignments are allowed.
+func (w *walker) declare(cmd *syntax.DeclClause) {
+	variant := cmd.Variant.Value
+	if variant != "export" && variant != "declare" && variant != "typeset" && variant != "local" {
+		for _, a := range cmd.Args {
+			w.declared(a)
+		}
+		w.ask(KindAssignment, cmd, ruleDeclaration, variant+" gives variables attributes that stay in the session")
+		return
+	}
+	plain := true
+	for _, a := range cmd.Args {
+		plain = plain && a.Name != nil && !a.Naked && harmless(a.Name.Value)
+		if variant == "export" {
+			plain = plain && a.Name != nil && (harmlessNames[a.Name.Value])
+		}
+		w.declared(a)
+	}
+	switch {
+	case len(cmd.Args) == 0:
+		w.ask(KindCommand, cmd, ruleDeclaration, "it prints all variables, of which some are secrets")
+	case !plain:
+		w.ask(KindAssignment, cmd, ruleDeclaration, variant+" may print variables, give them attributes, or set some that change how commands run")
+	default:
+		from, to := w.node(cmd)
+		w.addAt(KindAssignment, from, to, Allow, ruleVariable, "it sets a variable that no program reads")
+	}
+}
+
+// declared walks a word of export and the like.
+func (w *walker) declared(a *syntax.Assign) {
+	if a.Name != nil && !a.Naked {
+		w.assign(a, false)
+		return
+	}
+	if a.Value != nil {
+		w.word(a.Value)
+	}
+	if a.Index != nil {
+		w.arithmetic(a.Index, a)
+	}
+}

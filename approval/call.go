@@ -1,0 +1,189 @@
+package approval
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// call is a command whose words are known as far as they can be.
+type call struct {
+	w        *walker
+	name     string // of the program, without its directory
+	args     []value
+	from, to int
+	extra    bool // a wrapper passes on data as more words
+}
+
+// call walks a simple command.
+func (w *walker) call(cmd *syntax.CallExpr) {
+	reads := len(cmd.Args) > 0 && cmd.Args[0].Lit() == "read"
+	for _, a := range cmd.Assigns {
+		if reads && a.Name != nil && a.Name.Value == "IFS" && a.Index == nil && a.Array == nil {
+			w.word(a.Value) // It is how read parts its line, and nothing else.
+			continue
+		}
+		w.assign(a, len(cmd.Args) == 0)
+	}
+	values := w.words(cmd.Args)
+	if len(values) > 0 {
+		from, to := w.node(cmd)
+		if len(cmd.Assigns) > 0 {
+			from, _ = w.node(cmd.Args[0])
+		}
+		w.run(values, from, to, false)
+	}
+}
+
+// trustedDirs have programs that are what their names say. Only root writes there.
+var trustedDirs = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}
+
+// base is path.Base that leaves an empty text as it is.
+func base(p string) string {
+	if p == "" {
+		return ""
+	}
+	return path.Base(p)
+}
+
+// run judges a command by its words. It is also for the commands of wrappers.
+func (w *walker) run(words []value, from, to int, extra bool) {
+	name := words[0]
+	if !name.known || name.many || name.text == "" {
+		w.floor(words, from, to)
+		w.addAt(KindCommand, from, to, Ask, ruleUnknown, "which program it runs cannot be told")
+		return
+	}
+	c := &call{w: w, name: base(name.text), args: words[1:], from: from, to: to, extra: extra}
+	if w.floor(words, from, to) {
+		return
+	}
+	if reason, rule := c.denied(); rule != "" {
+		w.addAt(KindCommand, from, to, Deny, rule, reason)
+		return
+	}
+	if name.home || strings.Contains(name.text, "/") && !slices.Contains(trustedDirs, path.Dir(name.text)) {
+		w.addAt(KindCommand, from, to, Ask, ruleUnknown, "it runs a file by its path, which may be any program")
+		c.wrapped(true)
+		return
+	}
+	if reason := w.resolve(name.text, c.name); reason != "" {
+		w.addAt(KindCommand, from, to, Ask, ruleUnknown, reason)
+		c.wrapped(true)
+		return
+	}
+	if c.wrapped(false) {
+		return
+	}
+	c.judge()
+}
+
+// resolve asks the caller's function about the file of a program, if there is one.
+func (w *walker) resolve(text, name string) string {
+	if w.s.opts.Resolve == nil || builtins[text] {
+		return ""
+	}
+	file, trusted := w.s.opts.Resolve(text)
+	switch {
+	case !trusted:
+		return "the program " + text + " is a file that can be changed: " + file
+	case base(file) != name:
+		return "the program " + text + " is another one: " + file
+	}
+	return ""
+}
+
+// builtins are commands that bash has itself.
+var builtins = func() map[string]bool {
+	all := make(map[string]bool)
+	for _, name := range strings.Fields(`. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown
+		echo enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read
+		readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait`) {
+		all[name] = true
+	}
+	return all
+}()
+
+// judge is for a command that is no wrapper, and that no rule denies: it is allowed if an allow rule knows all of it.
+func (c *call) judge() {
+	reason := ""
+	for i := range c.args {
+		if why, v := c.w.path(c.args[i], false); v != Allow {
+			c.add(v, ruleOfPath(v), why)
+			if v == Deny {
+				return
+			}
+			reason = why
+		}
+	}
+	if reason != "" {
+		return
+	}
+	for _, r := range asking {
+		if r.program(c.name) && (r.when == nil || r.when(c)) {
+			c.add(Ask, r.name, r.reason)
+			return
+		}
+	}
+	r, ok := readers[c.name]
+	if !ok {
+		c.add(Ask, ruleOther, "it is not known to change nothing")
+		return
+	}
+	if why := r.allows(c); why != "" {
+		c.add(Ask, r.name, why)
+		return
+	}
+	c.add(Allow, r.name, r.reason)
+}
+
+func (c *call) add(v Verdict, rule, reason string) {
+	c.w.addAt(KindCommand, c.from, c.to, v, rule, reason)
+}
+
+// texts are the words behind the program, as patterns.
+func (c *call) texts() []string {
+	texts := make([]string, len(c.args))
+	for i, v := range c.args {
+		texts[i] = v.pattern
+	}
+	return texts
+}
+
+// has reports whether one of the words is, or may be by an abbreviation, one of the options. A name of one letter is also looked for in
+// bundles: it errs on the side of true.
+func (c *call) has(options ...string) bool {
+	for _, text := range c.texts() {
+		if text == "--" {
+			return false
+		}
+		for _, option := range options {
+			long, ok := strings.CutPrefix(text, "--")
+			name, _, _ := strings.Cut(long, "=")
+			switch {
+			case ok && len(option) > 1 && name != "" && strings.HasPrefix(option, name):
+				return true
+			case !ok && len(option) == 1 && strings.HasPrefix(text, "-") && strings.Contains(text[1:], option):
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// operands are the words that are no options, as patterns.
+func (c *call) operands() (list []value) {
+	ended := false
+	for _, v := range c.args {
+		switch {
+		case !ended && v.pattern == "--":
+			ended = true
+		case !ended && strings.HasPrefix(v.pattern, "-") && v.pattern != "-":
+		default:
+			list = append(list, v)
+		}
+	}
+	return list
+}

@@ -1,0 +1,170 @@
+package approval
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// expansions adds findings about what is expanded in a word, and walks the commands in it. It knows what it
+// allows; any other kind of node asks.
+func (w *walker) expansions(parts []syntax.WordPart) {
+	for _, part := range parts {
+		switch part := part.(type) {
+		case *syntax.Lit, *syntax.SglQuoted:
+		case *syntax.DblQuoted:
+			w.expansions(part.Parts)
+		case *syntax.ParamExp:
+			w.parameter(part)
+		case *syntax.CmdSubst:
+			w.apart(func() { w.statements(part.Stmts) })
+		case *syntax.ProcSubst:
+			w.apart(func() { w.statements(part.Stmts) })
+		case *syntax.ArithmExp:
+			w.arithmetic(part.X, part)
+		case *syntax.ExtGlob:
+			if strings.ContainsAny(part.Pattern.Value, "$`\\'\"()<>") {
+				w.ask(KindExpansion, part, ruleExpansion, "what an extended pattern expands cannot be told here")
+			}
+		default:
+			w.ask(KindExpansion, part, ruleExpansion, "this kind of expansion is not known")
+		}
+	}
+}
+
+// parameter is for ${..}, of which only the operators are allowed that evaluate no value.
+func (w *walker) parameter(p *syntax.ParamExp) {
+	ask := func(reason string) { w.ask(KindExpansion, p, ruleExpansion, reason) }
+	if p.NestedParam != nil || p.Flags != nil || len(p.Modifiers) > 0 || p.Width || p.IsSet || p.Param == nil {
+		ask("this expansion is none of bash's")
+		return
+	}
+	if p.Excl && p.Names == 0 && !allElements(p.Index) {
+		ask("${!name} expands the variable that a value names, which can run commands")
+	}
+	if p.Index != nil && !allElements(p.Index) {
+		w.arithmetic(p.Index, p)
+	}
+	if p.Slice != nil {
+		w.arithmetic(p.Slice.Offset, p)
+		w.arithmetic(p.Slice.Length, p)
+	}
+	if p.Repl != nil {
+		w.word(p.Repl.Orig)
+		w.word(p.Repl.With)
+	}
+	if p.Exp == nil {
+		return
+	}
+	switch p.Exp.Op {
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull,
+		syntax.ErrorUnset, syntax.ErrorUnsetOrNull, syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix,
+		syntax.RemLargeSuffix, syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
+		w.word(p.Exp.Word)
+	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		w.word(p.Exp.Word)
+		if p.Excl || p.Index != nil || !harmless(p.Param.Value) {
+			ask("it assigns to a variable that may change how commands run")
+		}
+	case syntax.OtherParamOps:
+		if op := p.Exp.Word.Lit(); op != "Q" && op != "U" && op != "u" && op != "L" {
+			ask("${name@" + op + "} may evaluate the value")
+		}
+	default:
+		ask("this operator is not known")
+	}
+}
+
+// allElements reports whether a subscript is @ or *.
+func allElements(x syntax.ArithmExpr) bool {
+	word, ok := x.(*syntax.Word)
+	return ok && (word.Lit() == "@" || word.Lit() == "*")
+}
+
+// numbers are variables whose value bash makes, and which are always a number.
+var numbers = map[string]bool{
+	"RANDOM": true, "SRANDOM": true, "SECONDS": true, "LINENO": true, "EPOCHSECONDS": true, "UID": true, "EUID": true, "PPID": true, "BASHPID": true,
+}
+
+// arithmetic is for an expression. Bash evaluates the value of a variable in it as an expression too, and with it the
+// subscripts, in which commands run: only numbers are allowed.
+func (w *walker) arithmetic(x syntax.ArithmExpr, whole syntax.Node) {
+	switch x := x.(type) {
+	case nil:
+	case *syntax.Word:
+		w.operand(x, whole)
+	case *syntax.ParenArithm:
+		w.arithmetic(x.X, whole)
+	case *syntax.UnaryArithm:
+		w.arithmetic(x.X, whole)
+	case *syntax.BinaryArithm:
+		w.binary(x, whole)
+	default:
+		w.ask(KindExpansion, whole, ruleArithmetic, "this kind of arithmetic is not known")
+	}
+}
+
+func (w *walker) binary(x *syntax.BinaryArithm, whole syntax.Node) {
+	switch x.Op {
+	case syntax.Assgn, syntax.AddAssgn, syntax.SubAssgn, syntax.MulAssgn, syntax.QuoAssgn, syntax.RemAssgn, syntax.AndAssgn,
+		syntax.OrAssgn, syntax.XorAssgn, syntax.ShlAssgn, syntax.ShrAssgn:
+	default:
+		w.arithmetic(x.X, whole)
+		w.arithmetic(x.Y, whole)
+		return
+	}
+	w.arithmetic(x.Y, whole)
+	name, ok := x.X.(*syntax.Word)
+	if !ok || !harmless(name.Lit()) {
+		w.ask(KindExpansion, whole, ruleArithmetic, "it assigns to a variable that may change how commands run")
+		return
+	}
+	if x.Op != syntax.Assgn {
+		w.arithmetic(x.X, whole)
+		return
+	}
+	w.set(name.Lit(), value{numeric: true, pattern: hidden})
+}
+
+// operand is for a word in arithmetic.
+func (w *walker) operand(word *syntax.Word, whole syntax.Node) {
+	v := w.word(word)
+	if v.numeric || v.number() || onlyNumber(word.Parts) || hexNumber(v) {
+		return
+	}
+	if name := word.Lit(); name != "" && (numbers[name] || w.has(name) && (w.vars[name].numeric || w.vars[name].number())) {
+		return
+	}
+	w.ask(KindExpansion, whole, ruleArithmetic, "arithmetic evaluates the value of a variable, which can run commands: it is not known to be a number")
+}
+
+func hexNumber(v value) bool {
+	if !v.known {
+		return false
+	}
+	rest, ok := strings.CutPrefix(v.text, "0x")
+	return ok && rest != "" && strings.Trim(rest, "0123456789abcdefABCDEF") == ""
+}
+
+// onlyNumber reports whether a word is $#, $?, $$, ${#name}, $RANDOM or arithmetic, also in quotes.
+func onlyNumber(parts []syntax.WordPart) bool {
+	if len(parts) != 1 {
+		return false
+	}
+	switch part := parts[0].(type) {
+	case *syntax.DblQuoted:
+		return !part.Dollar && onlyNumber(part.Parts)
+	case *syntax.ArithmExp:
+		return true // What is in it is looked at.
+	case *syntax.ParamExp:
+		if part.Exp != nil || part.Repl != nil || part.Slice != nil || part.Index != nil && !part.Length || part.Excl || part.Param == nil {
+			return false
+		}
+		switch part.Param.Value {
+		case "#", "?", "$":
+			return true
+		}
+		return part.Length || numbers[part.Param.Value]
+	}
+	return false
+}

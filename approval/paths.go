@@ -1,0 +1,217 @@
+package approval
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// place of a path: with a home at the beginning as ~, without doubled slashes and dots.
+func (w *walker) normal(v value) string {
+	p := v.pattern
+	if strings.HasPrefix(p, "~") && !v.home {
+		return "./" + p
+	}
+	p = clean(p)
+	for _, prefix := range []string{"/proc/self/root", "/proc/1/root", "/proc/thread-self/root", "/dev/fd/root"} {
+		if rest, ok := strings.CutPrefix(p, prefix); ok && (rest == "" || rest[0] == '/') {
+			p = clean("/" + rest)
+		}
+	}
+	home := w.s.opts.Home
+	for _, dir := range []string{home, "/root"} {
+		if dir == "" || dir == "/" {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(p, dir); ok && (rest == "" || rest[0] == '/') {
+			return "~" + rest
+		}
+	}
+	if rest, ok := strings.CutPrefix(p, "/home/"); ok {
+		if _, below, ok := strings.Cut(rest, "/"); ok {
+			return "~/" + below
+		}
+		return "~"
+	}
+	return p
+}
+
+// system are directories without which the machine does not run.
+var system = []string{
+	"/", "~", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/usr", "/usr/bin",
+	"/usr/lib", "/usr/local", "/usr/sbin", "/var", "/var/lib", "/var/log", "/Users", "/System", "/Library", "/Applications",
+}
+
+// isRoot reports whether a path is one of those, or all that is in one, also by a pattern.
+func (w *walker) isRoot(v value) bool {
+	p := w.normal(v)
+	for strings.HasSuffix(p, "/*") || strings.HasSuffix(p, "/.*") || strings.HasSuffix(p, "/.[") {
+		if p = path.Dir(p); p == "/" {
+			return true
+		}
+	}
+	return slices.ContainsFunc(system, func(dir string) bool { return matches(p, dir) && p != "*" })
+}
+
+// matches reports whether a path may be dir, where its pattern has unknown parts.
+func matches(pattern, dir string) bool {
+	if pattern == dir {
+		return true
+	}
+	if !strings.ContainsAny(pattern, "*?[") {
+		return false
+	}
+	a, b := strings.Split(pattern, "/"), strings.Split(dir, "/")
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !component(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// component reports whether a component of a path may be a name. Where a bracket is not closed, as its end is not known, any may.
+func component(pattern, name string) bool {
+	if name == "~" || strings.HasPrefix(name, ".") && !strings.HasPrefix(pattern, ".") && !strings.HasPrefix(pattern, "[") {
+		return pattern == name // A pattern finds no hidden files, unless it says so.
+	}
+	if i := strings.IndexByte(pattern, '['); i >= 0 {
+		pattern = pattern[:i] + "*"
+	}
+	ok, err := path.Match(pattern, name)
+	return ok || err != nil
+}
+
+// isBelow reports whether a path is dir or below it, or may be by a pattern that names something of it.
+func isBelow(p, dir string) bool {
+	n := strings.Count(dir, "/") + 1
+	parts := strings.Split(p, "/")
+	return len(parts) >= n && matches(strings.Join(parts[:n], "/"), dir)
+}
+
+// floorDirs are limpet's own: who can write or read there can answer questions in a person's place.
+var floorDirs = []string{"~/.local/state/limpet", "~/.config/limpet"}
+
+// floor denies a command that names limpet's own files. No rule opens it.
+func (w *walker) floor(words []value, from, to int) bool {
+	for _, v := range words {
+		if w.isFloor(v) {
+			w.addAt(KindCommand, from, to, Deny, ruleFloor, "limpet's own state, rules and sockets are not for scripts")
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walker) isFloor(v value) bool {
+	if !strings.Contains(v.pattern, "/") {
+		return false
+	}
+	p := w.normal(v)
+	if _, at, ok := strings.Cut(p, "=/"); ok { // dd of=, --output=
+		p = w.normal(value{pattern: "/" + at})
+	} else if _, at, ok := strings.Cut(p, "=~/"); ok {
+		p = "~/" + at
+	}
+	for _, dir := range floorDirs {
+		if isBelow(p, dir) {
+			return true
+		}
+		// Some directory's name is not known: it may be anybody's home.
+		if rest := strings.TrimPrefix(dir, "~/"); strings.Contains(p+"/", "/"+rest+"/") || strings.HasPrefix(p+"/", rest+"/") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.s.opts.Protected, func(dir string) bool { return isBelow(p, w.normal(value{pattern: dir})) })
+}
+
+// Files that decide who may log in and what runs as root: writing there is denied. Files that shells and editors run when they start are
+// written on request often enough: they ask.
+var (
+	deniedFiles = []string{
+		"/etc/passwd", "/etc/shadow", "/etc/gshadow", "/etc/group", "/etc/sudoers", "/etc/sudoers.d", "/etc/pam.d", "/etc/ld.so.preload", "/etc/doas.conf",
+		"/boot", "/proc/sysrq-trigger", "/proc/kcore", "/sys", "~/.ssh/authorized_keys", "~/.ssh/authorized_keys2",
+	}
+	startupFiles = []string{
+		"~/.bashrc", "~/.bash_profile", "~/.bash_login", "~/.bash_logout", "~/.bash_aliases", "~/.profile", "~/.inputrc", "~/.zshrc", "~/.zshenv", "~/.zprofile", "~/.zlogin", "~/.config/fish",
+		"~/.vimrc", "~/.vim", "~/.config/nvim", "~/.emacs", "~/.emacs.d", "~/.exrc", "~/.nanorc", "~/.gitconfig", "~/.config/git", "~/.ssh", "~/.config/autostart",
+		"~/.config/systemd", "~/.local/bin", "~/bin", "/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/cron.d", "/etc/crontab", "/var/spool/cron", "/etc/systemd",
+	}
+	secretFiles = []string{
+		"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "~/.ssh", "~/.gnupg", "~/.aws", "~/.netrc", "~/.git-credentials", "~/.docker/config.json", "~/.kube",
+		"~/.npmrc", "~/.pypirc", "~/.config/gh", "~/.config/gcloud", "~/.azure", "~/.password-store", "~/.pgpass", "~/.my.cnf", "~/.bash_history", "~/.local/share/keyrings",
+		"/proc/*/environ", "/proc/*/mem", "/proc/*/root", "/proc/*/fd", "/proc/*/cwd", "/proc/kcore", "/etc/ssl/private", "/dev/mem", "/dev/kmem",
+	}
+	devices = []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "dm-", "mapper", "disk", "md", "mem", "kmem", "port", "rdisk", "sr", "nbd", "zd"}
+)
+
+// isDevice reports whether a path is a device with somebody's files on it, or the memory.
+func isDevice(p string) bool {
+	name, ok := strings.CutPrefix(p, "/dev/")
+	return ok && slices.ContainsFunc(devices, func(one string) bool { return strings.HasPrefix(name, one) })
+}
+
+// path judges a file that is read, or written, by its path alone: Allow says that nothing is known against it.
+func (w *walker) path(v value, write bool) (string, Verdict) {
+	p := w.normal(v)
+	if w.isFloor(v) {
+		return "limpet's own state, rules and sockets are not for scripts", Deny
+	}
+	in := func(list []string) bool {
+		return slices.ContainsFunc(list, func(one string) bool {
+			if strings.HasPrefix(one, "/proc/*") {
+				ok, _ := path.Match(one, p)
+				return ok || strings.HasPrefix(p, "/proc/") && below(p, one)
+			}
+			return isBelow(p, one)
+		})
+	}
+	switch {
+	case write && in(deniedFiles):
+		return "it writes a file by which others get in, or get more rights", Deny
+	case write && isDevice(p):
+		return "it writes to a device, over the files on it", Deny
+	case write && in(startupFiles):
+		return "it writes a file that shells, editors or services run later, outside of this session", Ask
+	case !write && (in(secretFiles) || isSecretName(p)):
+		return "it names a file that may have secrets", Ask
+	case !write && isDevice(p):
+		return "it reads a device, which has other users' files", Ask
+	case !write && isNetwork(v) && v.known:
+		return "bash opens a connection for a path below /dev/tcp or /dev/udp", Ask
+	}
+	return "", Allow
+}
+
+// below reports whether a path is below the one that a pattern of /proc names.
+func below(p, pattern string) bool {
+	parts := strings.Split(p, "/")
+	if len(parts) < 4 {
+		return false
+	}
+	ok, err := path.Match(pattern, strings.Join(parts[:4], "/"))
+	return ok || err != nil || strings.ContainsAny(parts[3], "*?[") && parts[3] != "*"
+}
+
+// isSecretName reports whether a file's name is one that secrets are kept under, wherever it is.
+func isSecretName(p string) bool {
+	name := base(p)
+	switch {
+	case name == ".env", strings.HasPrefix(name, ".env."), name == "credentials", name == ".netrc", name == ".git-credentials", name == ".pgpass":
+		return name != ".env.example" && name != ".env.sample" && name != ".env.template"
+	case strings.HasPrefix(name, "id_") && (strings.HasPrefix(name, "id_rsa") || strings.HasPrefix(name, "id_ed25519") || strings.HasPrefix(name, "id_ecdsa") || strings.HasPrefix(name, "id_dsa")):
+		return !strings.HasSuffix(name, ".pub")
+	}
+	ext := path.Ext(name)
+	return ext != name && (ext == ".pem" || ext == ".p12" || ext == ".pfx" || ext == ".kdbx" || ext == ".keystore" || ext == ".key" && strings.Contains(p, "/"))
+}
+
+func ruleOfPath(v Verdict) string {
+	if v == Deny {
+		return ruleFloorOrPath
+	}
+	return ruleRead
+}

@@ -1,0 +1,82 @@
+package approval
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// harmlessFiles can be written: nothing stays there.
+var harmlessFiles = map[string]bool{"/dev/null": true, "/dev/stdout": true, "/dev/stderr": true, "/dev/fd/1": true, "/dev/fd/2": true}
+
+func (w *walker) redirection(r *syntax.Redirect) {
+	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
+		w.ask(KindRedirection, r, ruleWrite, "it opens a descriptor that stays in the session, and sets a variable to it")
+	}
+	v := w.redirected(r.Word)
+	if r.Hdoc != nil {
+		w.expansions(r.Hdoc.Parts)
+	}
+	ask := func(rule, reason string) { w.ask(KindRedirection, r, rule, reason) }
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+	case syntax.RdrIn:
+		if reason, v := w.path(v, false); v != Allow {
+			from, to := w.node(r)
+			w.addAt(KindRedirection, from, to, v, ruleOfPath(v), reason)
+		}
+		if isNetwork(v) {
+			ask("ask.network", "bash opens a connection for a path below /dev/tcp or /dev/udp")
+		} else if !v.known && v.text == "" && !v.noDash {
+			ask(ruleRead, "it is not known which file it reads, or whether it is a connection below /dev/tcp")
+		}
+	case syntax.DplIn, syntax.DplOut:
+		if v.known && !v.many && (isNumber(v.text) || v.text == "-" || isNumber(strings.TrimSuffix(v.text, "-"))) {
+			if strings.HasSuffix(v.text, "-") || len(v.text) > 1 {
+				ask(ruleWrite, "it moves or closes a descriptor")
+			}
+			return
+		}
+		w.writes(r, v)
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll, syntax.RdrInOut:
+		w.writes(r, v)
+	default:
+		ask(ruleWrite, "this kind of redirection is not known")
+		w.writes(r, v)
+	}
+}
+
+// redirected is for the file of a redirection, of which a pattern may be another file.
+func (w *walker) redirected(word *syntax.Word) value {
+	values := w.words([]*syntax.Word{word})
+	if len(values) != 1 {
+		return value{pattern: hidden}
+	}
+	return values[0]
+}
+
+// writes is for a file that a redirection opens for writing.
+func (w *walker) writes(r *syntax.Redirect, v value) {
+	from, to := w.node(r)
+	if v.known && !v.many && !v.home && harmlessFiles[v.text] {
+		w.addAt(KindRedirection, from, to, Allow, ruleNull, "nothing stays there")
+		return
+	}
+	if isNetwork(v) {
+		w.addAt(KindRedirection, from, to, Ask, "ask.network", "bash opens a connection for a path below /dev/tcp or /dev/udp")
+		return
+	}
+	if reason, verdict := w.path(v, true); verdict == Deny {
+		w.addAt(KindRedirection, from, to, Deny, ruleOfPath(verdict), reason)
+		return
+	} else if verdict == Ask {
+		w.addAt(KindRedirection, from, to, Ask, ruleWrite, reason)
+		return
+	}
+	w.addAt(KindRedirection, from, to, Ask, ruleWrite, "it writes a file")
+}
+
+func isNetwork(v value) bool {
+	p := clean(v.text)
+	return strings.HasPrefix(p, "/dev/tcp") || strings.HasPrefix(p, "/dev/udp") || strings.HasPrefix(v.text, "/dev/") && !v.known && !strings.HasPrefix(v.text, "/dev/fd/")
+}

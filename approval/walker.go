@@ -1,0 +1,357 @@
+package approval
+
+import (
+	"maps"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/limpet-sh/limpet/internal/script"
+)
+
+// walker walks the tree of one text: the script, or a text in it that a shell reads.
+type walker struct {
+	s        *session
+	at       place
+	depth    int              // texts within texts
+	vars     map[string]value // what variables are here for certain: they were set on every way that leads here
+	assigned map[string]int   // how often the text sets a variable; unknowable: by a command
+	input    *syntax.Word     // the here-document or here-string of the command that is walked, if any
+	document bool             // input is a here-document, and no here-string
+	root     bool             // the command is run by sudo
+	piped    string           // the program that the standard input of the command comes from, if any
+}
+
+// nestingMax and innerMax bound the texts within texts that are read: how deep, and how many bytes in all.
+const (
+	nestingMax = 8
+	innerMax   = 256 << 10
+)
+
+func containsCR(text string) bool { return strings.Contains(text, "\r") }
+
+// has reports whether a variable's value is known here.
+func (w *walker) has(name string) bool {
+	_, ok := w.vars[name]
+	return ok
+}
+
+// set notes what a variable is from here on. A variable that is set more than once may have the value of another
+// assignment here, in a loop: if all are numbers, it is a number.
+func (w *walker) set(name string, v value) {
+	n := w.assigned[name]
+	switch {
+	case n >= unknowable:
+		delete(w.vars, name)
+	case n&(nonNumeric-1) > 1:
+		delete(w.vars, name)
+		if n&nonNumeric == 0 && (v.numeric || v.number()) {
+			w.vars[name] = value{numeric: true, pattern: hidden}
+		}
+	default:
+		v.many = v.many && !v.numeric
+		w.vars[name] = v
+	}
+}
+
+// numeric reports whether the parts of a word are a number that may not be known.
+func (w *walker) numeric(parts []syntax.WordPart) bool {
+	if onlyNumber(parts) {
+		return true
+	}
+	if len(parts) != 1 {
+		return false
+	}
+	switch part := parts[0].(type) {
+	case *syntax.DblQuoted:
+		return !part.Dollar && w.numeric(part.Parts)
+	case *syntax.ParamExp:
+		plain := part.Exp == nil && part.Repl == nil && part.Slice == nil && part.Index == nil && !part.Excl && part.Param != nil
+		return plain && (w.vars[part.Param.Value].numeric || w.vars[part.Param.Value].number())
+	}
+	return false
+}
+
+// apart walks what may not run, or runs in a subshell: what it sets is not known behind it.
+func (w *walker) apart(walk func()) {
+	vars, input, piped := maps.Clone(w.vars), w.input, w.piped
+	walk()
+	w.vars, w.input, w.piped = vars, input, piped
+}
+
+// inner walks a text that a shell reads, and that the value v has; posix: the shell is no bash.
+func (w *walker) inner(text string, v value, posix bool) {
+	w.s.inner += len(text)
+	from, to := v.from, v.to
+	if w.depth >= nestingMax || w.s.inner > innerMax {
+		w.addAt(KindScript, from, to, Ask, ruleUnreadable, "scripts in scripts are too deep or too long to be read")
+		return
+	}
+	file := script.Read(text).File()
+	if file == nil || containsCR(text) || posix && !sameInPosix(text) {
+		w.addAt(KindScript, from, to, Ask, ruleUnreadable, "the script in it cannot be read")
+		return
+	}
+	at := place{inside: true, from: from, to: to}
+	if v.node != nil && len(v.node.Parts) == 1 && !w.at.inside {
+		if quoted, ok := v.node.Parts[0].(*syntax.SglQuoted); ok && !quoted.Dollar && quoted.Value == text {
+			at = place{offset: from + 1} // The bytes are the same.
+		}
+	}
+	in := w.s.walker(file, at)
+	in.depth = w.depth + 1
+	in.statements(file.Stmts)
+}
+
+// sameInPosix reports whether a POSIX sh reads a text as bash does.
+func sameInPosix(text string) bool {
+	if strings.Contains(text, "$'") || strings.Contains(text, `$"`) || strings.Contains(text, "&>") {
+		return false
+	}
+	_, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "")
+	return err == nil
+}
+
+func (w *walker) statements(stmts []*syntax.Stmt) {
+	for _, stmt := range stmts {
+		w.statement(stmt)
+	}
+}
+
+func (w *walker) statement(stmt *syntax.Stmt) {
+	if stmt.Coprocess || stmt.Disown {
+		w.ask(KindCommand, stmt, ruleShell, "it is none of bash's")
+	}
+	for _, redir := range stmt.Redirs {
+		w.redirection(redir)
+	}
+	walk := func() { w.command(stmt) }
+	if stmt.Background {
+		w.apart(walk)
+		return
+	}
+	walk()
+}
+
+// command walks a command. It knows the nodes that it allows; another kind asks.
+func (w *walker) command(stmt *syntax.Stmt) {
+	input, document, piped := w.input, w.document, w.piped
+	defer func() { w.input, w.document, w.piped = input, document, piped }()
+	for _, redir := range stmt.Redirs {
+		switch redir.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			w.input, w.document, w.piped = redir.Hdoc, true, ""
+		case syntax.WordHdoc:
+			w.input, w.document, w.piped = redir.Word, false, ""
+		case syntax.RdrIn:
+			w.input, w.piped = nil, ""
+		}
+	}
+	switch cmd := stmt.Cmd.(type) {
+	case nil:
+	case *syntax.CallExpr:
+		w.call(cmd)
+	case *syntax.Subshell:
+		w.apart(func() { w.statements(cmd.Stmts) })
+	case *syntax.Block:
+		w.statements(cmd.Stmts)
+	case *syntax.IfClause:
+		w.ifClause(cmd)
+	case *syntax.WhileClause:
+		w.statements(cmd.Cond)
+		w.apart(func() { w.statements(cmd.Do) })
+	case *syntax.ForClause:
+		w.forClause(cmd)
+	case *syntax.BinaryCmd:
+		w.binaryCommand(cmd)
+	case *syntax.CaseClause:
+		w.caseClause(cmd)
+	case *syntax.FuncDecl:
+		w.function(cmd)
+	case *syntax.ArithmCmd:
+		w.arithmetic(cmd.X, cmd)
+	case *syntax.LetClause:
+		w.ask(KindCommand, cmd, ruleArithmetic, "let evaluates its words as arithmetic, which can run commands: write $(( ))")
+	case *syntax.TestClause:
+		w.test(cmd.X)
+	case *syntax.DeclClause:
+		w.declare(cmd)
+	case *syntax.TimeClause:
+		if cmd.Stmt != nil {
+			w.statement(cmd.Stmt)
+		}
+	case *syntax.CoprocClause:
+		w.ask(KindCommand, cmd, ruleShell, "a coprocess stays in the session, with its descriptors")
+		w.apart(func() { w.statement(cmd.Stmt) })
+	default:
+		w.ask(KindCommand, stmt, ruleShell, "this kind of command is not known")
+	}
+}
+
+func (w *walker) ifClause(cmd *syntax.IfClause) {
+	w.statements(cmd.Cond)
+	w.apart(func() { w.statements(cmd.Then) })
+	if cmd.Else != nil {
+		w.apart(func() { w.ifClause(cmd.Else) })
+	}
+}
+
+func (w *walker) forClause(cmd *syntax.ForClause) {
+	switch loop := cmd.Loop.(type) {
+	case *syntax.WordIter:
+		items := w.words(loop.Items)
+		if !harmless(loop.Name.Value) {
+			w.ask(KindAssignment, loop.Name, ruleAssignment, "it sets a variable that may change how commands run")
+		}
+		w.apart(func() {
+			w.vars[loop.Name.Value] = commonValue(items)
+			if n := w.assigned[loop.Name.Value]; !loop.InPos.IsValid() || n >= unknowable || n&(nonNumeric-1) > 1 {
+				delete(w.vars, loop.Name.Value)
+			}
+			w.statements(cmd.Do)
+		})
+	case *syntax.CStyleLoop:
+		w.arithmetic(loop.Init, loop)
+		w.arithmetic(loop.Cond, loop)
+		w.apart(func() {
+			w.statements(cmd.Do)
+			w.arithmetic(loop.Post, loop)
+		})
+	default:
+		w.ask(KindCommand, cmd, ruleShell, "this kind of loop is not known")
+	}
+}
+
+// commonValue returns what is true of each of the values.
+func commonValue(values []value) value {
+	all := value{noDash: true, numeric: true, pattern: hidden}
+	for _, v := range values {
+		// A variable without quotes may be several words, of which a later one begins with a dash.
+		splits := v.many && v.text == ""
+		all.noDash = all.noDash && !v.mayBeOption() && !splits && (!v.known || v.text != "")
+		all.numeric = all.numeric && (v.numeric || v.number())
+	}
+	if len(values) == 1 && values[0].known && !values[0].many {
+		return values[0]
+	}
+	return all
+}
+
+func (w *walker) binaryCommand(cmd *syntax.BinaryCmd) {
+	switch cmd.Op {
+	case syntax.AndStmt, syntax.OrStmt:
+		w.statement(cmd.X)
+		w.apart(func() { w.statement(cmd.Y) })
+	case syntax.Pipe, syntax.PipeAll:
+		w.apart(func() { w.statement(cmd.X) })
+		w.apart(func() {
+			w.input, w.piped = nil, source(cmd.X)
+			w.statement(cmd.Y)
+		})
+	default:
+		w.ask(KindCommand, cmd, ruleShell, "this operator is not known")
+	}
+}
+
+// source returns the name of the program that prints what a pipeline passes on, as far as it is a plain word.
+func source(stmt *syntax.Stmt) string {
+	found := "a command"
+	syntax.Walk(stmt, func(node syntax.Node) bool {
+		if call, ok := node.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+			for _, arg := range call.Args {
+				if name := base(strings.Trim(arg.Lit(), `\`)); name == "curl" || name == "wget" || name == "fetch" {
+					found = name
+				}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func (w *walker) caseClause(cmd *syntax.CaseClause) {
+	w.word(cmd.Word)
+	for _, item := range cmd.Items {
+		for _, pattern := range item.Patterns {
+			w.word(pattern)
+		}
+		w.apart(func() { w.statements(item.Stmts) })
+	}
+}
+
+// function is for a definition: the body is walked, and the definition asks.
+func (w *walker) function(cmd *syntax.FuncDecl) {
+	if cmd.Name == nil || cmd.Body == nil {
+		w.ask(KindDefinition, cmd, ruleShell, "this definition is none of bash's")
+		return
+	}
+	if isFork(cmd) {
+		from, to := w.node(cmd)
+		w.addAt(KindDefinition, from, to, Deny, "deny.fork-bomb", "the function starts itself again and again, until nothing else can run")
+	} else {
+		w.ask(KindDefinition, cmd, ruleDefinition, "a function stays in the session, and its name means this from now on")
+	}
+	vars, assigned := w.vars, w.assigned
+	w.vars, w.assigned = make(map[string]value), map[string]int{}
+	for name, n := range assigned {
+		w.assigned[name] = n + 2 // What others set comes in between.
+	}
+	w.statement(cmd.Body)
+	w.vars, w.assigned = vars, assigned
+}
+
+// isFork reports whether a function calls itself in the background, or twice in a pipeline.
+func isFork(cmd *syntax.FuncDecl) (found bool) {
+	calls := func(node syntax.Node) (n int) {
+		syntax.Walk(node, func(node syntax.Node) bool {
+			if call, ok := node.(*syntax.CallExpr); ok && len(call.Args) > 0 && call.Args[0].Lit() == cmd.Name.Value {
+				n++
+			}
+			return true
+		})
+		return n
+	}
+	syntax.Walk(cmd.Body, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.Stmt:
+			found = found || node.Background && calls(node) > 0
+		case *syntax.BinaryCmd:
+			found = found || (node.Op == syntax.Pipe || node.Op == syntax.PipeAll) && calls(node) > 1
+		}
+		return !found
+	})
+	return found
+}
+
+// test is for the expression of a [[, in which comparisons of numbers are arithmetic.
+func (w *walker) test(x syntax.TestExpr) {
+	switch x := x.(type) {
+	case *syntax.Word:
+		w.word(x)
+	case *syntax.ParenTest:
+		w.test(x.X)
+	case *syntax.UnaryTest:
+		if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
+			if v, ok := x.X.(*syntax.Word); !ok || !isName(v.Lit()) {
+				w.ask(KindTest, x, ruleArithmetic, "-v evaluates the subscript of a name, which can run commands")
+			}
+		}
+		w.test(x.X)
+	case *syntax.BinaryTest:
+		switch x.Op {
+		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+			for _, side := range []syntax.TestExpr{x.X, x.Y} {
+				if word, ok := side.(*syntax.Word); ok {
+					w.operand(word, x)
+				} else {
+					w.ask(KindTest, x, ruleArithmetic, "what is compared as a number is not known")
+				}
+			}
+		default:
+			w.test(x.X)
+			w.test(x.Y)
+		}
+	default:
+		w.ask(KindScript, x, ruleShell, "this kind of test is not known")
+	}
+}

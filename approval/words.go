@@ -1,0 +1,341 @@
+package approval
+
+import (
+	"path"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// value is what is known of one word of a command when it runs.
+type value struct {
+	// text is the whole text if known, and else the text that it certainly begins with. A tilde or $HOME at the
+	// beginning is "~", and home is set.
+	text  string
+	known bool
+	home  bool
+	// many says that it may become no word, or several. noDash says that it does not begin with - or +,
+	// although text is empty.
+	many, noDash bool
+	// numeric says that it is a number, although it may not be known which.
+	numeric bool
+	// pattern is the text for rules that look for paths: patterns as they stand, and hidden for what is not known.
+	pattern  string
+	from, to int          // bytes of the whole script
+	node     *syntax.Word // nil if it was made here
+}
+
+// hidden stands in a pattern for text that is not known.
+const hidden = "\x01"
+
+// mayBeOption reports whether the value may begin with a dash.
+func (v value) mayBeOption() bool {
+	if v.text != "" {
+		return v.text[0] == '-'
+	}
+	return !v.known && !v.noDash
+}
+
+// is reports whether the value is that text, and no other.
+func (v value) is(text string) bool { return v.known && !v.many && v.text == text && !v.home }
+
+// number reports whether the value can only be a number: its digits are all that an expression can see.
+func (v value) number() bool { return v.known && isNumber(v.text) }
+
+func isNumber(text string) bool {
+	text = strings.TrimPrefix(text, "-")
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return text != "" && len(text) < 19
+}
+
+// bracesMax bounds the words that one word with braces becomes.
+const bracesMax = 64
+
+// words returns the values of words, and adds findings about what is expanded in them.
+func (w *walker) words(words []*syntax.Word) (values []value) {
+	for _, word := range words {
+		values = append(values, w.fields(word)...)
+	}
+	return values
+}
+
+// fields returns the values that a word of a command becomes.
+func (w *walker) fields(word *syntax.Word) []value {
+	w.expansions(word.Parts)
+	copied := *word
+	if !syntax.SplitBraces(&copied) {
+		return []value{w.value(word)}
+	}
+	var values []value
+	for one := range expand.BracesSeq(nil, &copied) {
+		if len(values) == bracesMax || one == nil {
+			from, to := w.node(word)
+			return []value{{many: true, pattern: hidden, from: from, to: to, node: word}}
+		}
+		v := w.value(one)
+		v.from, v.to = w.node(word)
+		v.node = word
+		values = append(values, v)
+	}
+	return values
+}
+
+// word is fields for a word that braces do not split: in an assignment, a redirection, a [[.
+func (w *walker) word(word *syntax.Word) value {
+	if word == nil {
+		return value{known: true}
+	}
+	w.expansions(word.Parts)
+	return w.value(word)
+}
+
+// value returns what is known of a word, without findings.
+func (w *walker) value(word *syntax.Word) value {
+	b := builder{w: w, value: value{known: true, node: word}}
+	if len(word.Parts) > 0 {
+		b.from, b.to = w.node(word)
+	}
+	b.parts(word.Parts, false)
+	b.numeric = w.numeric(word.Parts)
+	return b.value
+}
+
+// builder puts the value of a word together.
+type builder struct {
+	w *walker
+	value
+}
+
+func (b *builder) literal(text string) {
+	if b.known {
+		b.text += text
+	}
+	b.pattern += text
+}
+
+// unknown is for a part whose text is not known. noDash: it does not begin with a dash.
+func (b *builder) unknown(noDash, many bool) {
+	if b.known && b.text == "" {
+		b.noDash = noDash
+	}
+	b.known = false
+	b.many = b.many || many
+	b.pattern += hidden
+}
+
+func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
+	for i, part := range parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			if quoted {
+				b.literal(unquoteDouble(part.Value))
+			} else {
+				b.unquoted(part.Value, i == 0, i == len(parts)-1)
+			}
+		case *syntax.SglQuoted:
+			text, ok := part.Value, true
+			if part.Dollar {
+				text, ok = unquoteDollar(part.Value)
+			}
+			if !ok {
+				b.unknown(false, false)
+				continue
+			}
+			b.literal(text)
+		case *syntax.DblQuoted:
+			if part.Dollar {
+				b.unknown(false, false) // A translation may be anything.
+				continue
+			}
+			b.parts(part.Parts, true)
+		case *syntax.ParamExp:
+			b.parameter(part, quoted)
+		case *syntax.CmdSubst:
+			b.unknown(false, !quoted)
+		case *syntax.ArithmExp:
+			b.unknown(false, false)
+		case *syntax.ProcSubst:
+			b.literal("/dev/fd/")
+			b.unknown(true, false)
+		default: // ExtGlob, BraceExp.
+			b.unknown(false, true)
+		}
+	}
+}
+
+// unquoted is for text outside of quotes. first: it begins the word; last: it ends it.
+func (b *builder) unquoted(text string, first, last bool) {
+	if first && strings.HasPrefix(text, "~") {
+		user, rest, slash := strings.Cut(text[1:], "/")
+		switch {
+		case user == "" && (slash || last):
+			b.home = true
+			b.literal("~")
+			text = rest
+			if slash {
+				text = "/" + rest
+			}
+		default: // Somebody's home, ~+ or ~-: a path.
+			b.literal("/")
+			b.unknown(true, false)
+			text = rest
+		}
+	}
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '\\':
+			if i++; i < len(text) && text[i] != '\n' {
+				b.literal(text[i : i+1])
+			}
+		case '*', '?', '[':
+			if c == '[' && last && !strings.Contains(text[i:], "]") {
+				b.literal("[") // No pattern without its end.
+				continue
+			}
+			b.unknown(false, true)
+			b.pattern = b.pattern[:len(b.pattern)-1] + string(c)
+		default:
+			b.literal(text[i : i+1])
+		}
+	}
+}
+
+// homes are variables that are known by the specification, as long as nobody assigns to them. That asks.
+var homes = map[string]string{"HOME": "~", "XDG_STATE_HOME": "~/.local/state", "XDG_CONFIG_HOME": "~/.config"}
+
+func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
+	name := ""
+	if p.Param != nil {
+		name = p.Param.Value
+	}
+	plain := p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length
+	switch {
+	case p.Length, plain && (name == "#" || name == "?" || name == "$" || name == "!"):
+		b.unknown(true, false)
+	case plain && homes[name] != "":
+		b.home = b.home || b.text == "" && b.known
+		b.literal(homes[name])
+	case plain && (name == "PWD" || name == "OLDPWD"):
+		b.literal("/")
+		b.unknown(true, !quoted)
+	case plain && b.w.has(name):
+		b.variable(b.w.vars[name], quoted)
+	case name == "@" || name == "*" || p.Index != nil || p.Excl:
+		b.unknown(false, true)
+	default:
+		b.unknown(false, !quoted)
+	}
+}
+
+// variable is for the value of a variable that the script has set.
+func (b *builder) variable(v value, quoted bool) {
+	if !quoted && !v.numeric && (!v.known || v.text == "" || strings.ContainsAny(v.text, " \t\n*?[\\")) {
+		v.known, v.many = false, true
+		if !v.noDash && strings.ContainsAny(v.text, " \t\n") {
+			v.text = "" // Its first piece is not the only one that may begin with a dash.
+		}
+	}
+	if b.text == "" && b.known {
+		b.home, b.noDash = v.home, v.noDash
+	}
+	if v.numeric {
+		v.many = false
+	}
+	if b.known {
+		b.text += v.text
+	}
+	b.known = b.known && v.known
+	b.many = b.many || v.many && !quoted
+	b.pattern += v.pattern
+}
+
+// unquoteDouble returns what a literal in double quotes is.
+func unquoteDouble(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte("$`\"\\\n", text[i+1]) >= 0 {
+			if i++; text[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// unquoteDollar returns what the text in $'..' is. It reports false if it has escapes that depend on the locale, or end
+// the text.
+func unquoteDollar(text string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			b.WriteByte(text[i])
+			continue
+		}
+		if i++; i == len(text) {
+			return "", false
+		}
+		switch c := text[i]; c {
+		case 'a', 'b', 'e', 'E', 'f', 'n', 'r', 't', 'v':
+			b.WriteByte("\a\b\x1b\x1b\f\n\r\t\v"[strings.IndexByte("abeEfnrtv", c)])
+		case '\\', '\'', '"', '?':
+			b.WriteByte(c)
+		case 'x':
+			n, used := digits(text[i+1:], 16, 2)
+			if used == 0 || n == 0 || n > 0x7f {
+				return "", false
+			}
+			b.WriteByte(byte(n))
+			i += used
+		case 'u', 'U':
+			most := 4
+			if c == 'U' {
+				most = 8
+			}
+			n, used := digits(text[i+1:], 16, most)
+			if used == 0 || n == 0 || n > 0x7f {
+				return "", false
+			}
+			b.WriteByte(byte(n))
+			i += used
+		default:
+			n, used := digits(text[i:], 8, 3)
+			if used == 0 || n == 0 || n > 0x7f {
+				return "", false
+			}
+			b.WriteByte(byte(n))
+			i += used - 1
+		}
+	}
+	return b.String(), true
+}
+
+func digits(text string, base, most int) (n, used int) {
+	for used < len(text) && used < most {
+		d := strings.IndexByte("0123456789abcdef", text[used]|0x20)
+		if text[used] >= '0' && text[used] <= '9' {
+			d = int(text[used] - '0')
+		}
+		if d < 0 || d >= base {
+			break
+		}
+		n, used = n*base+d, used+1
+	}
+	return n, used
+}
+
+// clean returns a path without . and .. and doubled slashes; "" stays.
+func clean(p string) string {
+	if p == "" {
+		return ""
+	}
+	return path.Clean(p)
+}
