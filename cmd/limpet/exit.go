@@ -251,6 +251,8 @@ func exitCodesHelp() string {
 	writeCodes(&text, sessionExitCodes)
 	text.WriteString("\nAnd that of limpet hosts:\n\n")
 	writeCodes(&text, hostsExitCodes)
+	text.WriteString("\nThat of limpet approve explain is its verdict:\n\n")
+	writeCodes(&text, approveExitCodes)
 	text.WriteString("\nA command may return these codes too; the messages on stderr tell them apart.")
 	return text.String()
 }
