@@ -104,7 +104,7 @@ var harmfulNames = map[string]bool{"histchars": true, "auto_resume": true, "path
 
 // harmless reports whether a variable may be set: its name is on the list, or in lower case and no program's.
 func harmless(name string) bool {
-	if harmlessNames[name] {
+	if harmlessNames[name] || len(name) == 1 && isName(name) && name != "_" {
 		return true
 	}
 	if !isName(name) || strings.ToLower(name) != name || strings.Trim(name, "_") == "" {

@@ -27,8 +27,8 @@ func awkAllows(c *call) string {
 		return "the program of awk is not known"
 	}
 	for _, v := range operands[1:] {
-		if v.mayBeOption() {
-			return whyUnknownWord // GNU awk takes options first, but another may not.
+		if v.text != "" && v.mayBeOption() {
+			return "an option behind awk's program is one to some"
 		}
 	}
 	if why := awkProgram(operands[0].text); why != "" {

@@ -156,6 +156,8 @@ func onlyNumber(parts []syntax.WordPart) bool {
 		return !part.Dollar && onlyNumber(part.Parts)
 	case *syntax.ArithmExp:
 		return true // What is in it is looked at.
+	case *syntax.CmdSubst:
+		return counts(part)
 	case *syntax.ParamExp:
 		if part.Exp != nil || part.Repl != nil || part.Slice != nil || part.Index != nil && !part.Length || part.Excl || part.Param == nil {
 			return false
@@ -165,6 +167,30 @@ func onlyNumber(parts []syntax.WordPart) bool {
 			return true
 		}
 		return part.Length || numbers[part.Param.Value]
+	}
+	return false
+}
+
+// counts reports whether a substitution is of a program that prints a number: the programs are what their names say, as for all rules.
+func counts(sub *syntax.CmdSubst) bool {
+	if len(sub.Stmts) != 1 {
+		return false
+	}
+	stmt := sub.Stmts[0]
+	if pipe, ok := stmt.Cmd.(*syntax.BinaryCmd); ok && pipe.Op == syntax.Pipe {
+		stmt = pipe.Y
+	}
+	call, ok := stmt.Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Assigns) > 0 || len(stmt.Redirs) > 0 || stmt.Negated || stmt.Background {
+		return false
+	}
+	var words []string
+	for _, word := range call.Args {
+		words = append(words, word.Lit())
+	}
+	switch strings.Join(words, " ") {
+	case "date +%s", "nproc", "id -u", "wc -l", "wc -c", "wc -w":
+		return true
 	}
 	return false
 }

@@ -143,7 +143,7 @@ var (
 	secretFiles = []string{
 		"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "~/.ssh", "~/.gnupg", "~/.aws", "~/.netrc", "~/.git-credentials", "~/.docker/config.json", "~/.kube",
 		"~/.npmrc", "~/.pypirc", "~/.config/gh", "~/.config/gcloud", "~/.azure", "~/.password-store", "~/.pgpass", "~/.my.cnf", "~/.bash_history", "~/.local/share/keyrings",
-		"/proc/*/environ", "/proc/*/mem", "/proc/*/root", "/proc/*/fd", "/proc/*/cwd", "/proc/kcore", "/etc/ssl/private", "/dev/mem", "/dev/kmem",
+		"/proc/*/environ", "/proc/*/mem", "/proc/*/root", "/proc/*/fd", "/proc/*/cwd", "/etc/ssl/private", "/dev/mem", "/dev/kmem",
 	}
 	devices = []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "dm-", "mapper", "disk", "md", "mem", "kmem", "port", "rdisk", "sr", "nbd", "zd"}
 )

@@ -33,7 +33,7 @@ var fileReaders = []reader{
 		options: optionSet{short: "HIute:d:E:ap0lFgisL", long: "hidden no-ignore unrestricted type= extension= max-depth= min-depth= exclude= absolute-path full-path print0 glob fixed-strings ignore-case case-sensitive color= follow size= changed-within= changed-before="},
 		yes:     []string{"fd -e go", "fd -t f foo src"}, no: []string{"fd -x rm", "fd -X rm", "fd --exec rm", "fd a --exec-batch rm"}},
 	{name: "read.locate", reason: listsFiles, programs: "which whereis", most: -1,
-		options: optionSet{short: "abms"},
+		options: optionSet{short: "abms", whole: true},
 		yes:     []string{"which go", "which -a go"}, no: []string{"which --nosuch"}},
 	{name: "read.numbers", reason: "it computes, and prints", programs: "seq factor numfmt nproc arch tty logname whoami groups users sleep", most: -1,
 		options: optionSet{short: "wf:s:d:z", long: "equal-width format= separator= all ignore= to= from= padding= field= header? suffix= grouping", number: true, whole: true},

@@ -13,12 +13,12 @@ var ownReaders = []reader{
 			"git --no-pager --no-lazy-fetch -c core.fsmonitor=false log --no-ext-diff --no-textconv --no-show-signature --format=%G?", "git --no-pager --no-lazy-fetch -c core.fsmonitor=false log --no-ext-diff --no-textconv --no-show-signature --output=F", "git archive -o F HEAD", "git config -l", "git credential fill", "git difftool -x x"}},
 	{name: "read.awk", reason: "its program only prints", programs: "awk mawk gawk nawk", own: awkAllows,
 		yes: []string{"awk '{print $1}' a", "awk -F: '$3 > 5 {print $1, $2}' a", `awk 'NR==1 || /foo/ {n++} END {print n}' a`, `awk -v n=5 '{printf "%s\n", $n}' a`, "awk '{s+=$1} END {print s/NR}' a"},
-		no:  []string{`awk 'BEGIN{system("touch a")}'`, `awk '{print > "F"}' a`, `awk '{print | "sh"}' a`, `awk '{"date" | getline x}' a`, "awk -f F a", "gawk -i inplace '{print}' a", "gawk -l x '{print}'", `gawk '@load "x"'`, `awk "$x" a`, `awk 'BEGIN{print ENVIRON["A"]}'`, `awk '{printf "a" > "F"}' a`, `awk 'BEGIN{f="system"; @f("touch a")}'`, "awk '{print >> $1}' a", `awk '{close(system("x"))}'`, "awk '{print}' $x"}},
+		no:  []string{`awk 'BEGIN{system("touch a")}'`, `awk '{print > "F"}' a`, `awk '{print | "sh"}' a`, `awk '{"date" | getline x}' a`, "awk -f F a", "gawk -i inplace '{print}' a", "gawk -l x '{print}'", `gawk '@load "x"'`, `awk "$x" a`, `awk 'BEGIN{print ENVIRON["A"]}'`, `awk '{printf "a" > "F"}' a`, `awk 'BEGIN{f="system"; @f("touch a")}'`, "awk '{print >> $1}' a", `awk '{close(system("x"))}'`}},
 	{name: "read.sed", reason: "its script only edits what it prints", programs: "sed", own: sedAllows,
 		yes: []string{"sed -n 1,5p a", "sed 's/a/b/g' a", "sed -e 's|a|b|' -e '/x/d' a", "sed -n '/a/,/b/p' a", "sed '$d' a", "sed -E 's/(a)/\\1/' a", "sed 1q a", "sed -n '/^x/{s/a/b/;p}' a", "sed 's/#.*//;/^$/d' a"},
 		no:  []string{"sed -i s/a/b/ a", "sed --in-place s/a/b/ a", "sed -n 'w F' a", "sed 's/a/b/w F' a", "sed 's/a/b/e' a", "sed '1e touch a' a", "sed e a", "sed -f F a", `sed "s/$x/b/" a`, "sed p *", "sed -ni p a", "sed -n '/a/w F' a", "sed 's/a/b/gw F' a", "sed --in p a", "sed 'r F' a", "sed -n 's/[/]/x/;w F' a", "sed -E -i p a", "sed '/a/!e x' a"}},
 	{name: "read.jq", reason: "its filter only prints", programs: "jq", own: jqAllows,
-		yes: []string{"jq . a", "jq -r '.a[] | select(.b == 1) | .c' a", `jq -r '.a.env' a`, `jq --arg x "$y" '.a[$x]' a`}, no: []string{"jq -n env", "jq -n '$ENV.A'", "jq -L d 'import \"a\" as a; .' a", "jq --rawfile a F .", "jq --slurpfile a F .", `jq "$x" a`, "jq -f F", "jq input_filename a", "jq . *"}},
+		yes: []string{"jq . a", "jq", "jq -r '.a[] | select(.b == 1) | .c' a", `jq -r '.a.env' a`, `jq --arg x "$y" '.a[$x]' a`}, no: []string{"jq -n env", "jq -n '$ENV.A'", "jq -L d 'import \"a\" as a; .' a", "jq --rawfile a F .", "jq --slurpfile a F .", `jq "$x" a`, "jq -f F", "jq input_filename a", "jq . *"}},
 }
 
 var jqSecret = regexp.MustCompile(`(^|[^.\w"])(\$?env|\$ENV|\$__prog\w*|import|include|modulemeta|input_filename|get_search_list|\$__loc__|input_line_number|debug|stderr|halt_error)\b`)
@@ -40,6 +40,9 @@ func jqAllows(c *call) string {
 	_, operands, why := jqOptions.parse(args)
 	if why != "" {
 		return why
+	}
+	if len(operands) == 0 && len(args) == len(c.args) {
+		return "" // It is the filter .
 	}
 	if len(operands) == 0 || !operands[0].known || operands[0].many {
 		return "the filter is not known"

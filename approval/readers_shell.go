@@ -15,16 +15,16 @@ var shellReaders = []reader{
 		yes: []string{`printf '%s\n' "$x"`, "printf -- '%d' 5", "printf 'a%%b'"}, no: []string{`printf -v x a`, `printf "$x"`, "printf '%n' a", `printf -v 'a[$(touch b)]' c`, "printf $x"}},
 	{name: "shell.true", reason: "it does nothing", programs: ": true false", own: always,
 		yes: []string{":", "true", "false || true"}, no: []string{": >F", ": ${x:=$(touch a)}", ": ${PATH:=/tmp}"}},
-	{name: "shell.cd", reason: "it changes the session's directory, and no file", programs: "cd pwd pushd popd dirs", most: 1,
-		options: optionSet{short: "LPe", number: true},
-		yes:     []string{"cd src", "cd", "cd -", "pwd -P", "cd ~/x && ls", `cd -- "$d"`}, no: []string{"cd a b", `cd "$(touch a)"`, "CDPATH=/tmp cd x", "HOME=/tmp cd"}},
+	{name: "shell.cd", reason: "it changes the session's directory, and no file", programs: "cd pwd pushd popd dirs", most: -1,
+		options: optionSet{short: "LPe", number: true, whole: true},
+		yes:     []string{"cd src", "cd", "cd -", "pwd -P", "cd ~/x && ls", `cd -- "$d"`, `cd "$d"`}, no: []string{`cd "$(touch a)"`, "CDPATH=/tmp cd x", "HOME=/tmp cd"}},
 	{name: "shell.control", reason: staysInShell, programs: "exit return break continue shift wait times caller logout", own: controlAllows,
 		yes: []string{"exit 1", "for f in a; do break; done", "wait", "exit $?"}, no: []string{"wait -p x", `shift "$x"`, "exit 'a[$(touch b)]'"}},
 	{name: "shell.set", reason: "it ends with its script", programs: "set", own: setAllows,
 		yes: []string{"set -e", "set -euo pipefail", "set -- a b", "set +e", "set -o nounset"}, no: []string{"set", "set -k", "set -x", "set -o posix", "set -f", "set -a", `set "$x"`, "set -o"}},
 	{name: "shell.read", reason: "it sets variables that no program reads", programs: "read", most: -1,
-		options: optionSet{short: "rd:n:N:st:u:p:"}, check: namesAllow,
-		yes: []string{"read -r line", "while IFS= read -r line; do echo; done <a"}, no: []string{"read PATH", "read 'a[$(touch b)]'", "read $x", "read -a x", "read", "read -e x"}},
+		options: optionSet{short: "rd:n:N:st:u:p:a:"}, check: readAllows,
+		yes: []string{"read -r line", "read -ra words <a", "read -n 1 -r", "while IFS= read -r line; do echo; done <a"}, no: []string{"read PATH", "read 'a[$(touch b)]'", "read $x", "read -a PATH", "read -e x"}},
 	{name: "shell.mapfile", reason: "it sets a variable that no program reads", programs: "mapfile readarray", most: 1,
 		options: optionSet{short: "td:n:s:u:"}, check: namesAllow,
 		yes: []string{"mapfile -t lines <a"}, no: []string{"mapfile -C 'touch a' x", "mapfile -t PATH", "mapfile -O 'a[$(touch b)]' x"}},
@@ -111,6 +111,19 @@ func setAllows(c *call) string {
 		}
 	}
 	return ""
+}
+
+// readAllows is namesAllow for read, which has a name behind -a too, and sets REPLY without one.
+func readAllows(c *call, options []option, operands []value) string {
+	for _, o := range options {
+		if o.name == "a" {
+			operands = append(operands, o.arg)
+		}
+	}
+	if len(operands) == 0 {
+		return ""
+	}
+	return namesAllow(c, options, operands)
 }
 
 // namesAllow is for operands that are names of variables.

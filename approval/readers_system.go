@@ -6,9 +6,12 @@ const tellsSystem = "it says what is known of the system"
 
 // systemReaders tell of the machine and its processes.
 var systemReaders = []reader{
-	{name: "read.uname", reason: tellsSystem, programs: "uname uptime free id lscpu lsblk lsmod lsusb lspci findmnt vmstat iostat mpstat w who last getconf locale", most: -1,
+	{name: "read.uname", reason: tellsSystem, programs: "uptime free lscpu lsblk lsmod lsusb lspci findmnt vmstat iostat mpstat w who last", most: -1,
 		options: optionSet{short: "asnrvmpiogGuzbhklmtwcfHd", long: "all kernel-name nodename kernel-release kernel-version machine processor operating-system pretty since human mega giga total wide json user group groups name real bytes"},
-		yes:     []string{"uname -a", "id -u", "free -h", "uptime", "getconf PAGE_SIZE"}, no: []string{"uname --nosuch", "id $x"}},
+		yes:     []string{"free -h", "uptime"}, no: []string{"free --nosuch", "w $x"}},
+	{name: "read.id", reason: tellsSystem, programs: "uname id getconf locale", most: -1,
+		options: optionSet{short: "asnrvmpiogGuzbklc", long: "all kernel-name nodename kernel-release kernel-version machine processor operating-system user group groups name real", whole: true},
+		yes:     []string{"uname -a", "id -u", `id -g "$user"`, "getconf PAGE_SIZE"}, no: []string{"uname --nosuch"}},
 	{name: "read.date", reason: tellsSystem, programs: "date", most: 1,
 		options: optionSet{short: "d:uRI?r:", long: "date= utc universal rfc-email rfc-3339= iso-8601? reference="}, check: dateFormat,
 		yes: []string{"date", "date +%s", "date -u +%Y-%m-%dT%H:%M:%SZ", "date -d yesterday", "date -Iseconds"}, no: []string{"date -s now", "date 01010000", "date --set=now", "date -f F", "date $x", "date --da x"}},

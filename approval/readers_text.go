@@ -42,13 +42,13 @@ var textReaders = []reader{
 	{name: "read.sum", reason: readsFiles, programs: "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum", most: -1,
 		options: optionSet{short: "bcltzwrsa:", long: sumLong + " algorithm= untagged raw base64", whole: true},
 		yes:     []string{"md5sum *", "sha256sum -c sums"}, no: []string{"md5sum --nosuch a"}},
-	{name: "read.cmp", reason: readsFiles, programs: "cmp", most: 4,
-		options: optionSet{short: "bi:ln:s", long: "print-bytes ignore-initial= verbose bytes= quiet silent"},
+	{name: "read.cmp", reason: readsFiles, programs: "cmp", most: -1,
+		options: optionSet{short: "bi:ln:s", long: "print-bytes ignore-initial= verbose bytes= quiet silent", whole: true},
 		yes:     []string{"cmp -s a b"}, no: []string{"cmp -x a b"}},
 	{name: "read.diff", reason: readsFiles, programs: "diff", most: -1,
 		options: optionSet{short: "abBcC:dEeI:iNnpqrsTtU:uwW:x:X:yZ", long: "brief report-identical-files unified? context? side-by-side width= recursive ignore-all-space ignore-space-change ignore-blank-lines " +
-			"ignore-case ignore-matching-lines= new-file text exclude= color? minimal suppress-common-lines no-dereference ed normal rcs show-c-function show-function-line= label= strip-trailing-cr unidirectional-new-file speed-large-files tabsize= expand-tabs initial-tab", number: true},
-		yes: []string{"diff -u a b", "diff -rq a b", "diff <(sort -- a) <(sort -- b)"}, no: []string{"diff -l a b", "diff --paginate a b", "diff $x b", "diff <(touch a) b"}},
+			"ignore-case ignore-matching-lines= new-file text exclude= color? minimal suppress-common-lines no-dereference ed normal rcs show-c-function show-function-line= label= strip-trailing-cr unidirectional-new-file speed-large-files tabsize= expand-tabs initial-tab", number: true, whole: true},
+		yes: []string{"diff -u a b", "diff -rq a b", "diff <(sort -- a) <(sort -- b)"}, no: []string{"diff -l a b", "diff --paginate a b", "diff <(touch a) b"}},
 	{name: "read.grep", reason: readsFiles, programs: "grep egrep fgrep", most: -1,
 		options: optionSet{short: "EFGPe:iyvwxcLlm:oqsbHhnTzA:B:C:aIUrRD:d:u", long: "extended-regexp fixed-strings basic-regexp perl-regexp regexp= ignore-case no-ignore-case invert-match word-regexp line-regexp count color? colour? " +
 			"files-without-match files-with-matches max-count= only-matching quiet silent no-messages byte-offset with-filename no-filename label= line-number initial-tab null after-context= before-context= context= text binary-files= " +

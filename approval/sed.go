@@ -19,6 +19,9 @@ func sedAllows(c *call) string {
 	if len(scripts) == 0 && len(operands) > 0 {
 		scripts = operands[:1]
 	}
+	if len(scripts) == 0 && len(options) == 1 && (options[0].name == "version" || options[0].name == "help") {
+		return ""
+	}
 	if len(scripts) == 0 {
 		return "the script of sed is not known"
 	}
@@ -171,7 +174,7 @@ func (s *sedScript) command() bool {
 }
 
 func (s *sedScript) delimiter(d byte) bool {
-	return d != 0 && d != '\n' && d != '\\' && d != ' ' && d != ';' && d < 0x80 && !isLetter(d)
+	return d != 0 && d != '\n' && d != '\\' && d != ' ' && d < 0x80 && !isLetter(d)
 }
 
 func (s *sedScript) substitute() bool {

@@ -1,0 +1,84 @@
+package approval_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/approval"
+)
+
+// What ordinary scripts that only read may ask, of a hundred.
+const (
+	mostAsks          = 5.0
+	mostAsksFragments = 35.0  // of those with variables from elsewhere: a value may be an option, or several words
+	mostAsksGit       = 100.0 // git asks, but for its neutral form: docs/approval.md says why
+)
+
+// ordinary are scripts that only read, with the files that they are from. Those of unseen.tsv were collected with the
+// others, and not looked at while rules were written.
+func ordinary(t *testing.T, file string) (git, whole, fragments []string) {
+	text, err := os.ReadFile("testdata/" + file)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		_, script, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		require.True(t, ok, line)
+		switch script = breaks.Replace(script); {
+		case strings.Contains(script, "git "):
+			git = append(git, script)
+		case isFragment(script):
+			fragments = append(fragments, script)
+		default:
+			whole = append(whole, script)
+		}
+	}
+	return git, whole, fragments
+}
+
+var (
+	singleQuoted = regexp.MustCompile(`'[^']*'`)
+	variable     = regexp.MustCompile(`\$\{?[!#]?([A-Za-z_]\w*|[0-9@*])`)
+)
+
+// isFragment reports whether a script has a variable that it does not set itself: another part of the program does.
+func isFragment(script string) bool {
+	for _, match := range variable.FindAllStringSubmatch(singleQuoted.ReplaceAllString(script, ""), -1) {
+		sets := regexp.MustCompile(`(^|[^\w$])(` + regexp.QuoteMeta(match[1]) + `=|for ` + regexp.QuoteMeta(match[1]) + ` in|read [^;|]*\b` + regexp.QuoteMeta(match[1]) + `\b)`)
+		if match[1] != "HOME" && match[1] != "PWD" && !sets.MatchString(script) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestOrdinaryScriptsThatOnlyReadRarelyAsk(t *testing.T) {
+	for _, file := range []string{"ordinary.tsv", "unseen.tsv"} {
+		git, whole, fragments := ordinary(t, file)
+		for _, part := range []struct {
+			name    string
+			scripts []string
+			most    float64
+		}{{"whole scripts", whole, mostAsks}, {"fragments with variables from elsewhere", fragments, mostAsksFragments}, {"with git", git, mostAsksGit}} {
+			asks := 0
+			for _, script := range part.scripts {
+				j := approval.Judge(script, nil)
+				if j.Verdict == approval.Allow {
+					continue
+				}
+				asks++
+				for _, f := range j.Findings {
+					if f.Verdict != approval.Allow && file == "ordinary.tsv" {
+						t.Logf("%v %s: %s\t%q", f.Verdict, f.Rule, f.Reason, script)
+					}
+				}
+			}
+			share := 100 * float64(asks) / float64(len(part.scripts))
+			t.Logf("%s, %s: %d of %d ask, %.1f %%", file, part.name, asks, len(part.scripts), share)
+			assert.LessOrEqual(t, share, part.most, "%s, %s", file, part.name)
+		}
+	}
+}
