@@ -13,10 +13,10 @@ const (
 	unknowable = 1 << 21
 )
 
-// setters are builtins whose words may be names of variables that they set.
+// setters are builtins whose words may be names of variables that they set. Those of printf -v, eval, let and the like count
+// for nothing: such a script asks.
 var setters = map[string]bool{
-	"read": true, "mapfile": true, "readarray": true, "getopts": true, "printf": true, "unset": true, "declare": true, "typeset": true,
-	"local": true, "export": true, "readonly": true, "let": true, "wait": true, "eval": true,
+	"read": true, "mapfile": true, "readarray": true, "getopts": true, "unset": true, "wait": true,
 }
 
 // countAssignments counts how often a text sets each of its variables, on whatever way.
@@ -65,13 +65,37 @@ func countAssignments(file *syntax.File) map[string]int {
 	return counts
 }
 
+// anyVariable is counted if it is not known which variable a command sets: then none has a known value.
+const anyVariable = ""
+
+// countSetters counts what the words of a command may set, if one of them is a setter, also behind builtin and command.
 func countSetters(call *syntax.CallExpr, counts map[string]int) {
-	sets := false
+	w := &walker{s: &session{}}
+	sets, unknown := false, false
+	var names []string
 	for _, arg := range call.Args {
-		sets = sets || setters[strings.Trim(arg.Lit(), `\`)]
-		if sets && isName(arg.Lit()) {
-			counts[arg.Lit()] += unknowable
+		copied := *arg
+		v := w.value(arg)
+		braces := syntax.SplitBraces(&copied) // One of its words may be the setter.
+		sets = sets || braces || setters[v.text]
+		switch {
+		case !v.known, braces, strings.HasPrefix(v.text, "-") && strings.Contains(v.text, "a"):
+			unknown = true
+		case isName(v.text):
+			names = append(names, v.text)
 		}
+	}
+	if len(call.Args) > 0 && !w.value(call.Args[0]).known {
+		sets = true
+	}
+	if !sets {
+		return
+	}
+	for _, name := range names {
+		counts[name] += unknowable
+	}
+	if unknown {
+		counts[anyVariable] += unknowable
 	}
 }
 

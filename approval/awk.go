@@ -48,7 +48,7 @@ func awkProgram(text string) string {
 			i++
 			continue
 		case ch == '\n' || ch == ';' || ch == '{' || ch == '}':
-			printing = false
+			printing = printing && (ch == '\n' || ch == '{') // A statement goes on in the next line behind a comma.
 			before = ch
 			i++
 		case ch == '#':

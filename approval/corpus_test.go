@@ -15,6 +15,7 @@ import (
 // What ordinary scripts that only read may ask, of a hundred.
 const (
 	mostAsks          = 5.0
+	mostAsksUnseen    = 13.0  // of the third that rules were not written with: docs/approval.md says what is in it
 	mostAsksFragments = 35.0  // of those with variables from elsewhere: a value may be an option, or several words
 	mostAsksGit       = 100.0 // git asks, but for its neutral form: docs/approval.md says why
 )
@@ -75,6 +76,9 @@ func TestOrdinaryScriptsThatOnlyReadRarelyAsk(t *testing.T) {
 						t.Logf("%v %s: %s\t%q", f.Verdict, f.Rule, f.Reason, script)
 					}
 				}
+			}
+			if part.most == mostAsks && file == "unseen.tsv" {
+				part.most = mostAsksUnseen
 			}
 			share := 100 * float64(asks) / float64(len(part.scripts))
 			t.Logf("%s, %s: %d of %d ask, %.1f %%", file, part.name, asks, len(part.scripts), share)

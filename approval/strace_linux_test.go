@@ -35,7 +35,7 @@ var (
 func TestAllowedScriptsDoWhatWasFound(t *testing.T) {
 	for _, program := range []string{"bwrap", "strace", "bash"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("no %s: the system calls of a script cannot be seen here", program)
+			t.Skipf("the system calls of a script cannot be seen here: no %s", program)
 		}
 	}
 	dir := t.TempDir()

@@ -41,7 +41,7 @@ func (w *walker) has(name string) bool {
 func (w *walker) set(name string, v value) {
 	n := w.assigned[name]
 	switch {
-	case n >= unknowable:
+	case n >= unknowable || w.assigned[anyVariable] > 0:
 		delete(w.vars, name)
 	case n&(nonNumeric-1) > 1:
 		delete(w.vars, name)
@@ -106,6 +106,10 @@ func (w *walker) inner(text string, v value, posix bool) {
 // sameInPosix reports whether a POSIX sh reads a text as bash does.
 func sameInPosix(text string) bool {
 	if strings.Contains(text, "$'") || strings.Contains(text, `$"`) || strings.Contains(text, "&>") {
+		return false
+	}
+	// A [[ is a program's name there, and (( two subshells, in which a > writes.
+	if strings.Contains(text, "[[") || strings.Contains(strings.ReplaceAll(text, "$((", ""), "((") {
 		return false
 	}
 	_, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "")
@@ -205,7 +209,7 @@ func (w *walker) forClause(cmd *syntax.ForClause) {
 		}
 		w.apart(func() {
 			w.vars[loop.Name.Value] = commonValue(items)
-			if n := w.assigned[loop.Name.Value]; !loop.InPos.IsValid() || n >= unknowable || n&(nonNumeric-1) > 1 {
+			if n := w.assigned[loop.Name.Value]; !loop.InPos.IsValid() || n >= unknowable || w.assigned[anyVariable] > 0 || n&(nonNumeric-1) > 1 {
 				delete(w.vars, loop.Name.Value)
 			}
 			w.statements(cmd.Do)
