@@ -13,8 +13,8 @@ var gitVerbs = map[string]struct {
 	list    bool // an operand makes something, unless --list or -l says that it is a pattern
 }{
 	"log": {optionSet{short: "pn:L:S:G:iEFqsM?C?wbz", number: true, long: "oneline graph decorate? decorate-refs= all branches? tags? remotes? stat? shortstat numstat name-only name-status patch no-patch follow max-count= skip= since= after= until= before= " +
-		"author= committer= grep= merges no-merges first-parent reverse format= pretty? date= abbrev-commit no-color color? no-decorate topo-order date-order no-ext-diff no-textconv no-show-signature word-diff? relative-date full-history diff-filter="}, "no-ext-diff no-textconv no-show-signature", false},
-	"show":          {optionSet{short: "pqsUwz", number: true, long: "stat? shortstat numstat name-only name-status patch no-patch format= pretty? oneline abbrev-commit date= no-color color? no-ext-diff no-textconv no-show-signature"}, "no-ext-diff no-textconv no-show-signature", false},
+		"author= committer= grep= merges no-merges first-parent reverse format= pretty? date= abbrev-commit no-color color? no-decorate topo-order date-order no-ext-diff no-textconv no-show-signature word-diff? relative-date full-history diff-filter= submodule="}, "no-ext-diff no-textconv no-show-signature submodule=short", false},
+	"show":          {optionSet{short: "pqsUwz", number: true, long: "stat? shortstat numstat name-only name-status patch no-patch format= pretty? oneline abbrev-commit date= no-color color? no-ext-diff no-textconv no-show-signature submodule="}, "no-ext-diff no-textconv no-show-signature submodule=short", false},
 	"rev-parse":     {optionSet{short: "q", long: "show-toplevel git-dir git-common-dir is-inside-work-tree is-bare-repository show-prefix show-cdup abbrev-ref? short? verify quiet symbolic-full-name symbolic absolute-git-dir all branches tags"}, "", false},
 	"rev-list":      {optionSet{short: "n:", number: true, long: "count max-count= all since= until= no-merges merges first-parent reverse left-right left-only right-only"}, "", false},
 	"ls-files":      {optionSet{short: "cdmosukzt", long: "cached deleted modified others stage exclude-standard full-name error-unmatch unmerged"}, "", false},
@@ -27,7 +27,7 @@ var gitVerbs = map[string]struct {
 	"for-each-ref":  {optionSet{long: "format= sort= count= contains= merged? points-at="}, "", false},
 	"show-ref":      {optionSet{short: "sqd", long: "heads tags branches hash? verify quiet head dereference"}, "", false},
 	"name-rev":      {optionSet{long: "tags name-only all always refs="}, "", false},
-	"diff-tree":     {optionSet{short: "rpst", long: "name-only name-status stat? no-commit-id root no-ext-diff no-textconv numstat shortstat"}, "no-ext-diff no-textconv", false},
+	"diff-tree":     {optionSet{short: "rpst", long: "name-only name-status stat? no-commit-id root no-ext-diff no-textconv numstat shortstat submodule="}, "no-ext-diff no-textconv submodule=short", false},
 	"count-objects": {optionSet{short: "vH", long: "verbose human-readable"}, "", false},
 	"symbolic-ref":  {optionSet{short: "q", long: "quiet short"}, "", false},
 }
@@ -83,6 +83,12 @@ func gitAllows(c *call) string {
 	has := make(map[string]bool)
 	for _, o := range options {
 		has[o.name] = true
+		if o.name == "submodule" {
+			if !o.arg.known || o.arg.text != "short" {
+				return "a difference within a submodule is made by a git of its own: write --submodule=short"
+			}
+			has["submodule=short"] = true
+		}
 		if (o.name == "format" || o.name == "pretty") && (!o.arg.known || strings.Contains(o.arg.text, "%G") || strings.Contains(o.arg.text, "%(sig") || strings.Contains(o.arg.text, "%(trailers")) {
 			return "a format may check signatures with a program"
 		}
