@@ -72,9 +72,9 @@ type Options struct {
 	Home string
 	// Protected are paths that no command may name, besides limpet's own state and configuration.
 	Protected []string
-	// Resolve returns the file that runs for a program's name, and whether it can be trusted: false if
-	// whoever wrote the script can write that file, or a directory on the way. It is not called for builtins and
-	// keywords. Nil: a name is taken for the usual program of that name.
+	// Resolve finds the file that runs for a program's name, and reports whether to trust it. Do not trust a file that the author
+	// of the script can replace: one that the author can write to, or that is below a directory which the author can write to.
+	// Judge does not call Resolve for builtins and keywords. If Resolve is nil, Judge takes each name for the usual program of that name.
 	Resolve func(name string) (file string, trusted bool)
 }
 

@@ -192,7 +192,8 @@ func (w *walker) assign(a *syntax.Assign, stays bool) {
 	w.set(name, v)
 }
 
-// declare is for export, declare, local and the like, of which only plain assignments are allowed.
+// declare judges export, declare, typeset, local and the like. It allows plain assignments alone: options change what later
+// assignments mean.
 func (w *walker) declare(cmd *syntax.DeclClause) {
 	variant := cmd.Variant.Value
 	if variant != "export" && variant != "declare" && variant != "typeset" && variant != "local" {

@@ -10,7 +10,9 @@ type rule struct {
 	name, reason string
 	programs     string           // with spaces between; a * at the end of one stands for anything
 	when         func(*call) bool // nil: always
-	yes, no      []string         // scripts of which it decides a part, and scripts of which it does not: tests run them
+
+	// Examples, which tests run: the rule decides a part of each script in yes, and no part of one in no.
+	yes, no []string
 }
 
 func (r *rule) program(name string) bool {

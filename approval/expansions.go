@@ -32,7 +32,7 @@ func (w *walker) expansions(parts []syntax.WordPart) {
 	}
 }
 
-// parameter is for ${..}, of which only the operators are allowed that evaluate no value.
+// parameter judges ${..}. It allows the operators that only read a value; others evaluate it, which can run commands.
 func (w *walker) parameter(p *syntax.ParamExp) {
 	ask := func(reason string) { w.ask(KindExpansion, p, ruleExpansion, reason) }
 	if p.NestedParam != nil || p.Flags != nil || len(p.Modifiers) > 0 || p.Width || p.IsSet || p.Param == nil {
@@ -155,7 +155,7 @@ func onlyNumber(parts []syntax.WordPart) bool {
 	case *syntax.DblQuoted:
 		return !part.Dollar && onlyNumber(part.Parts)
 	case *syntax.ArithmExp:
-		return true // What is in it is looked at.
+		return true // It yields a number, and the walk judges its expression by itself.
 	case *syntax.CmdSubst:
 		return counts(part)
 	case *syntax.ParamExp:

@@ -1,6 +1,9 @@
 package approval
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const tellsSystem = "it says what is known of the system"
 
@@ -19,7 +22,7 @@ var systemReaders = []reader{
 		options: optionSet{short: "fsdiIA", long: "fqdn long short domain ip-address all-ip-addresses"},
 		yes:     []string{"hostname", "hostname -f"}, no: []string{"hostname new", "hostname -F f", "hostname -b x", "hostname $x"}},
 	{name: "read.ps", reason: tellsSystem, programs: "ps", most: -1, own: psAllows,
-		yes: []string{"ps", "ps aux", "ps -ef", "ps -o pid,args -p 1", "ps -eo pid,comm --sort=-pid", "ps auxf", `ps -p "$pid"`}, no: []string{"ps e", "ps eww", "ps auxe", "ps axe", "ps --nosuch", "ps $x"}},
+		yes: []string{"ps", "ps aux", "ps -ef", "ps -o pid,args -p 1", "ps -eo pid,comm --sort=-pid", "ps auxf", `ps -p "$pid"`, "ps -o pid= -o comm=,args=", "ps axo pid,%cpu"}, no: []string{"ps e", "ps -o pid=X,environ", "ps -o no_such", "ps eww", "ps auxe", "ps axe", "ps --nosuch", "ps $x"}},
 	{name: "read.pgrep", reason: tellsSystem, programs: "pgrep pidof", most: -1,
 		options: optionSet{short: "acfg:G:ilnoP:s:t:u:U:vxd:q", long: "list-name list-full full exact newest oldest inverse count parent= euid= uid= delimiter= ignore-case"},
 		yes:     []string{"pgrep -fl sleep", "pidof bash"}, no: []string{"pgrep --signal KILL x", "pgrep $x", "pkill x"}},
@@ -60,6 +63,20 @@ func dateFormat(_ *call, _ []option, operands []value) string {
 	return ""
 }
 
+// psColumns are those of ps that have no environment.
+const psColumns = " %cpu %mem args bsdstart bsdtime c cmd comm command cp cputime egid egroup etime etimes euid euser fgid fgroup fname fuid fuser gid group lstart lwp ni nice nlwp nwchan pcpu pgid pgrp pid pmem ppid pri psr rgid rgroup rss rssize ruid ruser s sess session sgid sgroup sid start start_time state stat stime suid suser sz thcount tid time tname tpgid tt tty ucmd ucomm uid uname user vsize vsz wchan "
+
+// arePSColumns reports whether all columns of a list are known. A column may have a heading behind an equals sign. Whether a comma
+// ends that depends on the ps, so what is behind the comma has to be a column, too.
+func arePSColumns(list string) bool {
+	for name := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ' ' }) {
+		if name, _, _ = strings.Cut(name, "="); !strings.Contains(psColumns, " "+name+" ") {
+			return false
+		}
+	}
+	return true
+}
+
 // psAllows knows the letters of both kinds of ps, without e, which prints environments.
 func psAllows(c *call) string {
 	const unix, bsd, wantsWord = "AadefFHjlLMNTwyVcmnrSxpCgGopsutUO", "aAcdfghHjklLmnrsSTuvwxXpoOtU", "pCgGosutUO"
@@ -74,7 +91,7 @@ func psAllows(c *call) string {
 			if !strings.Contains(" --sort --forest --no-headers --no-heading --ppid --pid --user --cols --width --headers ", " "+name+" ") || strings.ContainsAny(text, " ") {
 				return "this option of ps is not known"
 			}
-			if !strings.Contains(text, "=") && (name == "--sort" || name == "--ppid" || name == "--pid" || name == "--user") {
+			if _, _, has := strings.Cut(text, "="); !has && slices.Contains([]string{"--sort", "--ppid", "--pid", "--user"}, name) {
 				i++
 			}
 			continue
@@ -94,14 +111,15 @@ func psAllows(c *call) string {
 			if strings.IndexByte(wantsWord, letters[j]) < 0 || !dash && strings.IndexByte("poOtU", letters[j]) < 0 {
 				continue
 			}
-			if j+1 == len(letters) {
+			value := letters[j+1:]
+			if value == "" {
 				if i++; i == len(c.args) || c.args[i].many {
 					return whyUnknownWord
 				}
-				letters = c.args[i].text
+				value = c.args[i].text
 			}
-			if (!c.args[i].known || strings.Contains(letters, "env")) && (text[0] == 'o' || strings.Contains(text, "o")) {
-				return "which columns it prints is not known, and one has environments"
+			if option := letters[j]; (option == 'o' || option == 'O') && !(c.args[i].known && arePSColumns(value)) {
+				return "a column of ps is not known, and could have environments"
 			}
 			break
 		}

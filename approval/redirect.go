@@ -46,7 +46,7 @@ func (w *walker) redirection(r *syntax.Redirect) {
 	}
 }
 
-// redirected is for the file of a redirection, of which a pattern may be another file.
+// redirected returns the file of a redirection. A pattern has no known value: bash opens the file that matches it.
 func (w *walker) redirected(word *syntax.Word) value {
 	values := w.words([]*syntax.Word{word})
 	if len(values) != 1 {
