@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/wire"
 )
@@ -56,8 +56,7 @@ func (f *mcpFlags) serveThere(ctx context.Context, cmd *cobra.Command, door *std
 	if limpet == "" {
 		return res, fmt.Errorf("%s: the limpet there is of an older version, and does not say where it is: install this one there", f.on.String())
 	}
-	const long = 12
-	s, err := h.Temporary(ctx, "mcp-"+strings.ToLower(rand.Text()[:long]), &keeper.Spec{})
+	s, err := h.Temporary(ctx, host.TemporaryName("mcp"), &keeper.Spec{})
 	if err != nil {
 		return res, err
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,8 +36,7 @@ func (f *keptFlags) openElsewhere(ctx context.Context, cmd *cobra.Command, flags
 // temporary has a shell be that of a session which ends with limpet. If the connection is lost it stays, for as long as others do: what
 // runs there may be worth something.
 func (k *keptShell) temporary(ctx context.Context, h *host.Host, spec *keeper.Spec) error {
-	const long = 12
-	kept, err := h.Temporary(ctx, "run-"+strings.ToLower(rand.Text()[:long]), spec)
+	kept, err := h.Temporary(ctx, host.TemporaryName("run"), spec)
 	if err != nil {
 		return err
 	}

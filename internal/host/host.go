@@ -16,6 +16,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -184,6 +186,12 @@ func (h *Host) CallerEnv() []string { return h.Hello().CallerEnv }
 // Session implements [keeper.Place].
 func (h *Host) Session(ctx context.Context, name string, spec *keeper.Spec) (*keeper.Kept, error) {
 	return h.open(ctx, name, connect.Open{Spec: spec})
+}
+
+// TemporaryName returns a name for Temporary that no other session has. It begins with what the session is for.
+func TemporaryName(what string) string {
+	const enough = 12
+	return what + "-" + strings.ToLower(rand.Text()[:enough])
 }
 
 // Temporary makes a session that ends with Disconnect. If this program, or the connection, ends before that, it stays for as long as

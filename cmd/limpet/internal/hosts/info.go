@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,28 +25,35 @@ are kept, with those that were left behind when a connection was lost.`,
 		Example: "  limpet hosts info dev",
 		Args:    noun.Wants(1, 1, "wants a name or a target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := host.Resolve(args[0])
-			if err != nil {
-				return noun.Usagef(cmd, "%w", err)
-			}
-			ctx, stop := p.Until(cmd.Context())
-			defer stop()
-			h, err := host.Dial(ctx, t, p.HostOptions())
-			if err != nil {
-				return err
-			}
-			defer func() { _ = h.Disconnect() }() // Nothing temporary was made.
-			list, err := h.List(ctx, false)
-			if err != nil {
-				return err
-			}
-			if err := noun.Table(os.Stdout, about(h, t, list)...); err != nil || len(list) == 0 {
-				return err
-			}
-			fmt.Println()
-			return p.Table(list)
+			return onHost(p, cmd, args[0], p.HostOptions(), func(ctx context.Context, h *host.Host, t host.Target) error {
+				list, err := h.List(ctx, false)
+				if err != nil {
+					return err
+				}
+				if err := noun.Table(os.Stdout, about(h, t, list)...); err != nil || len(list) == 0 {
+					return err
+				}
+				fmt.Println()
+				return p.Table(list)
+			})
 		},
 	}
+}
+
+// onHost does something with a machine, by a connection as the options say.
+func onHost(p sessions.Program, cmd *cobra.Command, said string, opts *host.Options, do func(context.Context, *host.Host, host.Target) error) error {
+	t, err := host.Resolve(said)
+	if err != nil {
+		return noun.Usagef(cmd, "%w", err)
+	}
+	ctx, stop := p.Until(cmd.Context())
+	defer stop()
+	h, err := host.Dial(ctx, t, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Disconnect() }() // What was asked is answered.
+	return do(ctx, h, t)
 }
 
 // about is what is known of a machine.
@@ -74,40 +80,31 @@ sessions are kept, and how long an answer takes. It warns where a logout would e
 		Example: "  limpet hosts check ssh://build-box",
 		Args:    noun.Wants(1, 1, "wants a name or a target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := host.Resolve(args[0])
-			if err != nil {
-				return noun.Usagef(cmd, "%w", err)
-			}
-			ctx, stop := p.Until(cmd.Context())
-			defer stop()
 			opts := p.HostOptions()
 			opts.Share = false
 			began := time.Now()
-			h, err := host.Dial(ctx, t, opts)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = h.Disconnect() }() // It ends the session that was asked.
-			reached := time.Since(began)
-			list, err := h.List(ctx, false)
-			if err != nil {
-				return err
-			}
-			var took []time.Duration
-			for range 5 {
-				began := time.Now()
-				if _, err := h.List(ctx, false); err != nil {
+			return onHost(p, cmd, args[0], opts, func(ctx context.Context, h *host.Host, t host.Target) error {
+				reached := time.Since(began)
+				list, err := h.List(ctx, false)
+				if err != nil {
 					return err
 				}
-				took = append(took, time.Since(began))
-			}
-			slices.Sort(took)
-			lines := append(about(h, t, list),
-				[]string{"reached in", reached.Round(time.Millisecond).String()}, []string{"an answer takes", took[len(took)/2].Round(10 * time.Microsecond).String()})
-			if err := noun.Table(os.Stdout, lines...); err != nil {
-				return err
-			}
-			return warnOfLogout(ctx, p, h)
+				var took []time.Duration
+				for range 5 {
+					began := time.Now()
+					if _, err := h.List(ctx, false); err != nil {
+						return err
+					}
+					took = append(took, time.Since(began))
+				}
+				slices.Sort(took)
+				lines := append(about(h, t, list),
+					[]string{"reached in", reached.Round(time.Millisecond).String()}, []string{"an answer takes", took[len(took)/2].Round(10 * time.Microsecond).String()})
+				if err := noun.Table(os.Stdout, lines...); err != nil {
+					return err
+				}
+				return warnOfLogout(ctx, p, h)
+			})
 		},
 	}
 }
@@ -120,7 +117,7 @@ user=$(id -un)
 
 // warnOfLogout says if a logout over there ends what is kept.
 func warnOfLogout(ctx context.Context, p sessions.Program, h *host.Host) error {
-	s, err := h.Temporary(ctx, "check-"+fmt.Sprint(os.Getpid()), &keeper.Spec{})
+	s, err := h.Temporary(ctx, host.TemporaryName("check"), &keeper.Spec{})
 	if err != nil {
 		return err
 	}
@@ -129,7 +126,7 @@ func warnOfLogout(ctx context.Context, p sessions.Program, h *host.Host) error {
 	if err != nil {
 		return err
 	}
-	if user := strings.TrimSpace(res.Stdout.String()); user != "" {
+	if user := noun.OneLine(res.Stdout.String()); user != "" { // What it says is shown, and not obeyed.
 		p.Note("what is kept there ends with the last login of %s, as logind has KillUserProcesses=yes: loginctl enable-linger, run there, keeps it", user)
 	}
 	return nil
