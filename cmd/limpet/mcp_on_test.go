@@ -34,8 +34,9 @@ func TestMCPOnAnotherMachine(t *testing.T) {
 	go func() {
 		testenv.AwaitFile(t, filepath.Join(far, "begun"))
 		p.cut()
+		assert.NoError(t, os.WriteFile(filepath.Join(far, "go"), nil, 0o600))
 	}()
-	assert.Equal(t, "once\n", run(t, c.ClientSession, "echo >>~/begun; sleep 1; echo once"))
+	assert.Equal(t, "once\n", run(t, c.ClientSession, "echo >>~/begun; until [[ -e ~/go ]]; do sleep 0.01; done; echo once"))
 	begun, err := os.ReadFile(filepath.Join(far, "begun"))
 	require.NoError(t, err)
 	assert.Equal(t, "\n", string(begun), "it ran once")

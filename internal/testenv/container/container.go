@@ -5,6 +5,7 @@ package container
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -19,9 +20,6 @@ import (
 // ErrNone means that there is no such engine here, or none that runs.
 var ErrNone = errors.New("runs no containers here")
 
-// image is what the file system of all containers is called.
-const image = "limpet-test"
-
 // Engine runs containers: docker, or podman. Close it.
 type Engine struct {
 	// Name is that of its client.
@@ -30,6 +28,7 @@ type Engine struct {
 	// Env is what the client needs in its environment, as NAME=VALUE; empty for an engine that ran before.
 	Env []string
 
+	image  string    // of the containers: no other program has it, and Close removes it
 	daemon *exec.Cmd // of docker, if it was started for this one
 	dir    string    // of the daemon
 }
@@ -37,7 +36,7 @@ type Engine struct {
 // Open returns an engine with an image that has a busybox, a bash and the libraries that program needs besides, if that
 // is not empty. A daemon of docker is started if none runs, and root asks. The error is ErrNone if there is no engine.
 func Open(name, program string) (*Engine, error) {
-	e := &Engine{Name: name}
+	e := &Engine{Name: name, image: "limpet-test-" + strings.ToLower(rand.Text())}
 	if _, err := exec.LookPath(name); err != nil {
 		return nil, fmt.Errorf("%s %w: %w", name, ErrNone, err)
 	}
@@ -50,7 +49,7 @@ func Open(name, program string) (*Engine, error) {
 	}
 	root, err := rootFS(program)
 	if err == nil {
-		load := e.Command("import", "-", image)
+		load := e.Command("import", "-", e.image)
 		load.Stdin = bytes.NewReader(root)
 		err = run(load)
 	}
@@ -104,7 +103,7 @@ func (e *Engine) Run(name string, sees ...string) error {
 	if e.Name == "podman" { // For one that runs in a container itself.
 		args = append([]string{"--runtime", "runc", "--cgroup-manager", "cgroupfs"}, append(args, "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")...)
 	}
-	return run(e.Command(append(args, image, "sleep", "1000000")...))
+	return run(e.Command(append(args, e.image, "sleep", "1000000")...))
 }
 
 // Remove ends a container.
@@ -115,10 +114,13 @@ func (e *Engine) Remove(name string) error {
 	return run(e.Command("rm", "-f", name))
 }
 
-// Close ends the daemon that Open has started.
+// Close removes the image, and ends the daemon that Open has started. Remove the containers before.
 func (e *Engine) Close() (err error) {
+	if e.Command("image", "inspect", e.image).Run() == nil {
+		err = run(e.Command("rmi", e.image))
+	}
 	if e.daemon != nil {
-		err = e.daemon.Process.Signal(syscall.SIGTERM)
+		_ = e.daemon.Process.Signal(syscall.SIGTERM) // It may have ended.
 		const patience = 20 * time.Second
 		late := time.AfterFunc(patience, func() { _ = e.daemon.Process.Kill() }) // It may have ended.
 		_ = e.daemon.Wait()                                                      // As above: with which status means nothing.
