@@ -41,7 +41,8 @@ func Encode(w io.Writer, value any) {
 // Body reads what came with a request, at once and whole. The error is ErrTooLarge for more than most bytes.
 func Body(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	var b bytes.Buffer
-	b.Grow(int(min(max(r.ContentLength, 0), most)) + bytes.MinRead)
+	const usual = 512 << 10 // A larger one grows as it comes: who announces much may send nothing.
+	b.Grow(int(min(max(r.ContentLength, 0), most, usual)) + bytes.MinRead)
 	err := BodyInto(w, r, most, &b)
 	return b.Bytes(), err
 }
