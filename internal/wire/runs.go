@@ -129,7 +129,7 @@ func (b *book) begin(s session.Handle, req request, over func()) (r *run, found 
 	}
 	if len(b.order) >= b.tidy {
 		b.forget()
-		b.tidy = len(b.order) + max(leastRuns, len(b.order)/4) // It looks at all, so it is not done for each.
+		b.tidy = len(b.order) + leastRuns
 	}
 	if err := b.ask(req); err != nil {
 		return nil, false, err
