@@ -139,12 +139,17 @@ func share(ctx context.Context, t Target, o Options) (link, connect.Hello, error
 }
 
 // key is what two targets have in common that mean the same machine: for a command also where it is executed, and what says which engine
-// an engine's client talks to.
+// or cluster a client talks to: that is another one after docker context use, or kubectl config use-context.
 func (t Target) key() string {
 	parts := []string{t.said}
 	if t.argv[0] != "ssh" || !strings.HasPrefix(t.said, "ssh:") {
-		for _, name := range []string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "KUBECONFIG", "PATH"} {
+		for _, name := range []string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "CONTAINER_CONNECTION", "KUBECONFIG", "PATH"} {
 			parts = append(parts, name+"="+os.Getenv(name))
+		}
+		for _, file := range clientFiles() {
+			if st, err := os.Stat(file); err == nil {
+				parts = append(parts, fmt.Sprint(file, " ", st.Size(), " ", st.ModTime().UnixNano()))
+			}
 		}
 	}
 	if strings.HasPrefix(t.said, "exec:") {
@@ -155,6 +160,20 @@ func (t Target) key() string {
 		parts = append(parts, dir)
 	}
 	return strings.Join(parts, "\x00")
+}
+
+// clientFiles are those in which the clients of docker, podman and Kubernetes find which engine or cluster is the current one.
+func clientFiles() []string {
+	home, _ := os.UserHomeDir() // Without one they find none there.
+	config := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+	files := []string{
+		filepath.Join(cmp.Or(os.Getenv("DOCKER_CONFIG"), filepath.Join(home, ".docker")), "config.json"),
+		filepath.Join(config, "containers", "containers.conf"), filepath.Join(config, "containers", "podman-connections.json"),
+	}
+	if kube := filepath.SplitList(os.Getenv("KUBECONFIG")); len(kube) > 0 {
+		return append(files, kube...)
+	}
+	return append(files, filepath.Join(home, ".kube", "config"))
 }
 
 // makeShared makes a directory, for the user alone.

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -81,5 +83,31 @@ func TestWhoMayChangeADirectory(t *testing.T) {
 	} {
 		assert.Equal(t, row.alone, checkParts(row.parts, "1000", false) == nil, row.parts)
 		assert.Equal(t, row.in, checkParts(row.parts, "1000", true) == nil, row.parts)
+	}
+}
+
+// Who has chosen another cluster or engine does not get a connection to the one before.
+func TestAConnectionIsThatOfOneClusterAndEngine(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "none")+":"+filepath.Join(dir, "kube"))
+	t.Setenv("DOCKER_CONFIG", dir)
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "containers"), 0o700))
+	keyOf := func(said string) string {
+		target, err := ParseTarget(said)
+		require.NoError(t, err)
+		return target.key()
+	}
+	for _, target := range []string{"kube://ns/pod", "docker://web", "podman://web", "exec:kubectl exec -i pod -- sh", "ssh://host"} {
+		for _, file := range []string{"kube", "config.json", "containers/containers.conf", "containers/podman-connections.json"} {
+			before := keyOf(target)
+			assert.Equal(t, before, keyOf(target))
+			f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+			require.NoError(t, err)
+			_, err = f.WriteString("current-context: other\n")
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+			assert.Equal(t, target == "ssh://host", before == keyOf(target), "%s, %s", target, file)
+		}
 	}
 }
