@@ -62,7 +62,8 @@ func names() []string {
 type bench struct {
 	ctx   context.Context // of the whole run: an interrupt ends it
 	quick bool
-	share int // some does one part in so many of the work
+	smoke bool // each workload once, for nobody who wants figures
+	share int  // some does one part in so many of the work
 	repo  string
 
 	bash string

@@ -9,8 +9,13 @@ import (
 	"github.com/limpet-sh/limpet/internal/testenv/container"
 )
 
-// engines run containers.
-var engines = []string{"docker", "podman"}
+// engines run containers. For a smoke one will do: a container takes seconds to start.
+func (b *bench) engines() []string {
+	if b.smoke {
+		return []string{"docker"}
+	}
+	return []string{"docker", "podman"}
+}
 
 // container starts one by an engine that is here; else it notes that there is none, and returns nil.
 func (b *bench) container(engine, program string) (e *container.Engine, name string, err error) {
@@ -40,7 +45,7 @@ func (b *bench) containerTrue() error {
 	if err != nil {
 		return err
 	}
-	for _, engine := range engines {
+	for _, engine := range b.engines() {
 		if err := b.trueByEngine(engine, program); err != nil {
 			return err
 		}

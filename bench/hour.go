@@ -43,12 +43,15 @@ func (b *bench) hourOf(stages []stage, limpet, bash *visitor, where string) erro
 			return nil
 		}
 	}
-	rounds := 3
-	if b.quick {
+	rounds := 3 + 1 // The first one warms the caches.
+	if b.smoke {
 		rounds = 1
+	} else if b.quick {
+		rounds = 1 + 1
 	}
-	for round := range rounds + 1 { // The first one warms the caches.
-		limpet.measured, bash.measured = round > 0, round > 0
+	for round := range rounds {
+		limpet.measured = round > 0 || b.smoke
+		bash.measured = limpet.measured
 		if err := b.visit(stages, limpet, bash, round); err != nil {
 			return err
 		}

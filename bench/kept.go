@@ -38,7 +38,7 @@ func (b *bench) keptTrue() error {
 		b.report.Notes = append(b.report.Notes, "tmux send-keys was not compared: tmux is not here")
 	}
 	before := b.env
-	for _, engine := range engines {
+	for _, engine := range b.engines() {
 		e, name, err := b.container(engine, "")
 		if err != nil {
 			return err

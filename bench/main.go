@@ -60,7 +60,7 @@ func run(ctx context.Context, quick, smoke bool, only, out, repo string) error {
 	}
 	defer b.close()
 	if smoke {
-		b.share = 100
+		b.smoke, b.share = true, 100
 	}
 	for _, w := range chosen {
 		began := time.Now()

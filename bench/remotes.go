@@ -25,7 +25,7 @@ func (b *bench) manyRemote() error {
 	before := b.env
 	var e *container.Engine
 	var names []string
-	for _, engine := range engines {
+	for _, engine := range b.engines() {
 		one, name, err := b.container(engine, program)
 		if err != nil {
 			return err
