@@ -47,18 +47,37 @@ const probeMax = 64
 // Since returns the processes that may have been forked since Last was before,
 // others among them, and what Last is now.
 func (c *Cursor) Since(before int) (candidates []Stat, last int, err error) {
-	last, err = c.Last()
-	if err != nil || last == before {
-		return nil, last, err
-	}
-	if last < before || last-before > probeMax { // Pids start again at the bottom.
-		tree, err := Snapshot()
-		return slices.Collect(maps.Values(tree.all)), last, err
-	}
-	for pid := before + 1; pid <= last; pid++ {
-		if st, err := Read(pid); err == nil {
-			candidates = append(candidates, st)
+	return since(before, c.Last, Read, Snapshot)
+}
+
+// sinceMost is how many times Since looks again. Where so much is forked that it is never done, more would not help.
+const sinceMost = 8
+
+func since(before int, lastPID func() (int, error), read func(pid int) (Stat, error), snapshot func() (Tree, error)) (candidates []Stat, last int, err error) {
+	for range sinceMost {
+		if last, err = lastPID(); err != nil || last == before {
+			return candidates, last, err
 		}
+		ended := false
+		if last < before || last-before > probeMax { // Pids start again at the bottom.
+			tree, err := snapshot()
+			if err != nil {
+				return candidates, last, err
+			}
+			candidates, ended = slices.Collect(maps.Values(tree.all)), true
+		} else {
+			for pid := before + 1; pid <= last; pid++ {
+				st, err := read(pid)
+				if err == nil && !slices.ContainsFunc(candidates, func(c Stat) bool { return c.ID() == st.ID() }) {
+					candidates = append(candidates, st)
+				}
+				ended = ended || err != nil || st.Zombie() || st.Exiting
+			}
+		}
+		if !ended {
+			break
+		}
+		before = last // Who has ended meanwhile may have forked another one after last was read.
 	}
 	return candidates, last, nil
 }
