@@ -41,7 +41,7 @@ type Client struct {
 // NewClient returns a client. Dial makes a connection each time that one is needed; nothing is
 // done before the first call.
 func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
-	c := NewClientOver(jsonhttp.Dialing(dial))
+	c := NewClientOver(jsonhttp.NewDirect(dial))
 	c.dial = dial
 	return c
 }
