@@ -97,11 +97,14 @@ type book struct {
 	order  []*run // as they were asked for
 	alive  []*run // of them those that run, or wait for their turn
 	tidy   int    // how many there may be before some are forgotten
-	now    func() time.Time
+	waits  bool   // a goroutine waits for next; at most one does
+
+	next chan func() // has room for the one that is sent when waits is true
+	now  func() time.Time
 }
 
 func newBook(noted func(script, dir string), journal func() Journal) *book {
-	b := &book{noted: noted, journal: journal, runs: make(map[string]*run), now: time.Now}
+	b := &book{noted: noted, journal: journal, runs: make(map[string]*run), next: make(chan func(), 1), now: time.Now}
 	b.life, b.end = context.WithCancelCause(context.Background())
 	return b
 }
@@ -156,7 +159,7 @@ func (b *book) begin(s session.Handle, req request, over func()) (r *run, found 
 	b.runs[req.ID] = r
 	b.order = append(b.order, r)
 	b.alive = append(b.alive, r)
-	b.all.Go(func() {
+	b.start(func() {
 		defer stop(nil)
 		defer cancel()
 		b.noted(b.first(), "")
@@ -177,6 +180,44 @@ func (b *book) begin(s session.Handle, req request, over func()) (r *run, found 
 		r.streams.end(res)
 	})
 	return r, false, nil
+}
+
+// start runs a command on a goroutine that close waits for: that of an earlier command, if it waits for another one. Its stack
+// has grown already; to copy a new one again and again takes a fifteenth of the time of a "true". The caller holds mu.
+func (b *book) start(do func()) {
+	if b.waits {
+		b.waits = false
+		b.next <- do
+		return
+	}
+	b.all.Go(func() {
+		for do != nil {
+			do()
+			do = b.another()
+		}
+	})
+}
+
+// another waits for the next command. It returns nil if another goroutine waits for that already, and if the book is closed.
+func (b *book) another() func() {
+	b.mu.Lock()
+	waits := b.waits
+	b.waits = true
+	b.mu.Unlock()
+	if waits {
+		return nil
+	}
+	select {
+	case do := <-b.next:
+		return do
+	case <-b.life.Done():
+	}
+	select {
+	case do := <-b.next: // It was asked for before the end, and its caller waits for what comes of it.
+		return do
+	default:
+		return nil
+	}
 }
 
 // ask has the journal note a command that may be asked for again. The caller holds mu.
