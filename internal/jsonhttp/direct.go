@@ -54,6 +54,9 @@ func (t *Direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	for {
 		c, err := t.take(r.Context(), again)
 		if err != nil {
+			if r.Body != nil {
+				_ = r.Body.Close() // Nothing was read of it.
+			}
 			return nil, err
 		}
 		resp, err := t.exchange(c, r)
@@ -61,12 +64,15 @@ func (t *Direct) RoundTrip(r *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 		_ = c.Close() // It is of no more use.
-		if _, mute := errors.AsType[*noAnswerError](err); !mute || !c.used || r.Context().Err() != nil {
+		_, mute := errors.AsType[*noAnswerError](err)
+		if !mute || !c.used || r.Context().Err() != nil || r.ContentLength != 0 && r.GetBody == nil {
 			return nil, err
 		}
 		if r.GetBody != nil {
 			r = r.Clone(r.Context())
-			r.Body, _ = r.GetBody() // See setBody.
+			if r.Body, err = r.GetBody(); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
