@@ -30,8 +30,7 @@ func moved(t *testing.T, path, field string, by time.Duration) {
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 }
 
-// A bug: it is forgotten at once, or a day too late.
-func TestAJobDoesNotStayAsItShouldWhenTheClockIsSet(t *testing.T) {
+func TestAJobStaysWhenTheClockIsSet(t *testing.T) {
 	for name, by := range map[string]time.Duration{"forward": -day, "back": day} {
 		t.Run(name, func(t *testing.T) {
 			r, c := opened(t, Options{})
@@ -42,19 +41,16 @@ func TestAJobDoesNotStayAsItShouldWhenTheClockIsSet(t *testing.T) {
 			require.NoError(t, err)
 			r.remember(j, func(m *memo) { m.Seen += int64(by) })
 			r.expire()
-			if by < 0 {
-				assert.Empty(t, listed(t, r))
-				return
-			}
+			require.Equal(t, []string{id}, listed(t, r))
 			c.pass(DefaultRetain + time.Minute)
 			r.expire()
-			assert.Equal(t, []string{id}, listed(t, r))
+			assert.Empty(t, listed(t, r), "and no longer")
 		})
 	}
 }
 
-// That the clock was set while it ran. A bug: it took a day more, or less than nothing.
-func TestAJobTakesNotItsTimeButTheClocks(t *testing.T) {
+// That the clock was set while it ran.
+func TestAJobTakesItsTimeWhateverTheClockSays(t *testing.T) {
 	for name, by := range map[string]time.Duration{"forward": -day, "back": day} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -69,17 +65,14 @@ func TestAJobTakesNotItsTimeButTheClocks(t *testing.T) {
 			list, err := r.List(Filter{})
 			require.NoError(t, err)
 			require.Len(t, list, 1)
-			if by < 0 {
-				assert.Greater(t, list[0].Elapsed, time.Hour)
-				return
-			}
-			assert.Less(t, list[0].Elapsed, -time.Hour)
+			assert.Positive(t, list[0].Elapsed)
+			assert.Less(t, list[0].Elapsed, time.Minute)
 		})
 	}
 }
 
-// The times of files are as the clock was. A bug: a wait for silence takes a day more.
-func TestAWaitForSilenceGoesByAClockThatIsSet(t *testing.T) {
+// The times of files are as the clock was; a wait for silence asks for none of them twice.
+func TestAWaitForSilenceGoesByNoClockThatIsSet(t *testing.T) {
 	r, _ := opened(t, Options{})
 	ctx := testenv.Context(t)
 	job, err := r.Start(ctx, Spec{Command: "echo x; sleep 1000"})
@@ -91,13 +84,13 @@ func TestAWaitForSilenceGoesByAClockThatIsSet(t *testing.T) {
 	require.Len(t, logs, 1)
 	ahead := time.Now().Add(day)
 	require.NoError(t, os.Chtimes(logs[0], ahead, ahead))
-	w, err := r.Wait(ctx, WaitOptions{IDs: []string{job.ID}, Silence: 100 * time.Millisecond, Timeout: time.Second})
+	w, err := r.Wait(ctx, WaitOptions{IDs: []string{job.ID}, Silence: 100 * time.Millisecond, Timeout: 5 * time.Second})
 	require.NoError(t, err)
-	assert.Equal(t, WaitTimeout, w.Reason)
+	assert.Equal(t, WaitSilent, w.Reason)
 
 	ago := time.Now().Add(-day)
 	require.NoError(t, os.Chtimes(logs[0], ago, ago))
 	list, err := r.List(Filter{})
 	require.NoError(t, err)
-	assert.Greater(t, list[0].Quiet, time.Hour)
+	assert.Less(t, list[0].Quiet, time.Minute)
 }

@@ -102,14 +102,13 @@ func (r *Registry) mind(j *job) {
 // more. One that ran at the last look has ended just now. Of others it is not known when:
 // somebody may have seen them run long after they had said their last.
 func (r *Registry) recordLoss(j *job, f *files, ran bool) {
-	ended := time.Time{}
-	if ran {
-		ended = time.Now()
-	}
 	j.mu.Lock()
 	stopped := j.stopped
 	j.mu.Unlock()
-	exit := supervisor.Exit{Code: -1, Unknown: true, Killed: f.killed, Stopped: stopped, Ended: ended, Output: f.log.End}
+	exit := supervisor.Exit{Code: -1, Unknown: true, Killed: f.killed, Stopped: stopped, Output: f.log.End}
+	if ran {
+		exit.EndedNow()
+	}
 	if !f.started {
 		_, e := f.state()
 		exit = supervisor.Exit{Code: -1, Failed: e.Why, Ended: j.spec.Created}

@@ -93,7 +93,7 @@ func (r *Registry) expire() (next time.Duration) {
 		switch seen := j.remembered().Seen; {
 		case seen == 0 && ended.IsZero():
 			ended = now // It is being noted that it was seen.
-		case time.Unix(0, seen).After(ended):
+		case time.Unix(0, seen).After(ended) && !time.Unix(0, seen).After(now): // Else the clock was set back since.
 			ended = time.Unix(0, seen) // It ended while no program was there.
 		}
 		over = append(over, finished{j, ended})

@@ -255,11 +255,12 @@ func (f *files) job(now time.Time) Job {
 		Output: Output{First: f.log.First, End: f.log.End},
 	}
 	j.State, j.Exit = f.state()
+	started, ended := f.process.Times(f.exit)
 	for _, st := range f.orphans {
 		j.Orphans = append(j.Orphans, Process{st.PID, proc.Command(st.PID)})
 	}
-	if !f.process.Started.IsZero() {
-		j.Started = f.process.Started
+	if !started.IsZero() {
+		j.Started = started
 	}
 	if f.exit != nil {
 		j.Output.Lost = f.exit.Lost
@@ -267,15 +268,16 @@ func (f *files) job(now time.Time) Job {
 	}
 	if !j.State.Finished() {
 		j.PID = f.process.Job.PID
-		j.Elapsed, j.Quiet = now.Sub(j.Started), now.Sub(j.Started)
-		if !j.LastOutput.IsZero() {
-			j.Quiet = max(now.Sub(j.LastOutput), 0)
+		j.Elapsed = max(now.Sub(j.Started), 0)
+		j.Quiet = j.Elapsed
+		if !j.LastOutput.IsZero() { // It is a file's: if the clock was set since, it can be a day ago, or a day ahead.
+			j.Quiet = min(max(now.Sub(j.LastOutput), 0), j.Elapsed)
 		}
 		return j
 	}
 	j.Leftover = f.exit != nil && f.exit.Left && f.present.Supervisor || len(f.orphans) > 0
-	if !j.Exit.Ended.IsZero() {
-		j.Elapsed = j.Exit.Ended.Sub(j.Started)
+	if !ended.IsZero() {
+		j.Exit.Ended, j.Elapsed = ended, max(ended.Sub(j.Started), 0)
 	}
 	return j
 }

@@ -122,7 +122,9 @@ func (r *Registry) end(ctx context.Context, j *job, why string) Stopped {
 		s.Outcome = interrupt.Stop(r.opts.Ladder, supervisor.Target{Process: f.process, Mark: j.spec.Mark})
 	}
 	if f.exit == nil && !f.present.Supervisor && len(s.Outcome.Left) == 0 {
-		r.recordExit(j, supervisor.Exit{Code: -1, Unknown: true, Killed: f.killed, Stopped: why, Ended: time.Now(), Output: f.log.End})
+		exit := supervisor.Exit{Code: -1, Unknown: true, Killed: f.killed, Stopped: why, Output: f.log.End}
+		exit.EndedNow()
+		r.recordExit(j, exit)
 	}
 	const pause = 2 * time.Millisecond
 	for began := time.Now(); ; time.Sleep(pause) {

@@ -130,6 +130,25 @@ type awaited struct {
 	*job
 	scanner
 	watch *watch.Watch
+
+	// Since when nothing was printed, by a clock that nobody sets; how much there was then; and when that was looked at.
+	silent, looked time.Time
+	printed        int64
+}
+
+// quiet returns for how long a job is silent. Its Quiet comes from the times of its log: if the clock is set during a wait it
+// says a day, or nothing for a day.
+func (a *awaited) quiet(job Job) time.Duration {
+	now := time.Now()
+	if first := a.looked.IsZero(); first || job.Output.End != a.printed {
+		quiet := job.Quiet
+		if !first {
+			quiet = min(quiet, now.Sub(a.looked))
+		}
+		a.silent, a.printed = now.Add(-quiet), job.Output.End
+	}
+	a.looked = now
+	return now.Sub(a.silent)
 }
 
 // prepare finds the jobs, and checks what is asked for.
@@ -237,6 +256,9 @@ func (w *waiting) look(ctx context.Context) (done bool, next time.Duration, err 
 			return false, 0, &Error{Op: "wait", ID: a.spec.ID, Err: a.unreadable(err)}
 		}
 		job := w.r.present(a.job, &f)
+		if !job.State.Finished() {
+			job.Quiet = a.quiet(job)
+		}
 		if i == 0 {
 			w.result.Job = job
 		}

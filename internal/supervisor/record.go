@@ -10,6 +10,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/uptime"
 )
 
 // What is in the directory of a job, besides what whoever started it puts there.
@@ -30,7 +31,11 @@ type Process struct {
 	Boot       string    `json:"boot"`
 	Namespace  string    `json:"pid_namespace"` // in which the pids mean something
 	Started    time.Time `json:"started"`
-	Adopted    bool      `json:"adopted,omitempty"` // the job is not below its supervisor
+
+	// StartedUp is what uptime.Now had then; 0 if nobody knows.
+	StartedUp time.Duration `json:"started_uptime_ns,omitempty"`
+
+	Adopted bool `json:"adopted,omitempty"` // the job is not below its supervisor
 }
 
 // Why a job was stopped, in [Exit.Stopped].
@@ -46,17 +51,21 @@ type Exit struct {
 	Code    int            `json:"code"`             // 0 to 255; -1 if a signal ended it, or it is not known
 	Signal  syscall.Signal `json:"signal,omitempty"` // that ended it
 	Unknown bool           `json:"unknown,omitempty"`
-	Killed  bool           `json:"killed,omitempty"`  // its supervisor was, and could not record the end
-	Failed  string         `json:"failed,omitempty"`  // why it did not start
-	Stopped string         `json:"stopped,omitempty"` // why it was stopped, if it was
-	Ended   time.Time      `json:"ended,omitzero"`    // zero if it is not known
-	Left    bool           `json:"left,omitempty"`    // something that it has started ran on
+	Killed  bool           `json:"killed,omitempty"`          // its supervisor was, and could not record the end
+	Failed  string         `json:"failed,omitempty"`          // why it did not start
+	Stopped string         `json:"stopped,omitempty"`         // why it was stopped, if it was
+	Ended   time.Time      `json:"ended,omitzero"`            // zero if it is not known
+	EndedUp time.Duration  `json:"ended_uptime_ns,omitempty"` // as StartedUp
+	Left    bool           `json:"left,omitempty"`            // something that it has started ran on
 	User    time.Duration  `json:"user_ns,omitempty"`
 	System  time.Duration  `json:"system_ns,omitempty"`
 	MaxRSS  int64          `json:"max_rss_bytes,omitempty"`
 	Output  int64          `json:"output"`         // how much had been written by then
 	Lost    int64          `json:"lost,omitempty"` // of which there was no room for so much
 }
+
+// EndedNow notes that it has ended at this moment.
+func (e *Exit) EndedNow() { e.Ended, e.EndedUp = time.Now(), uptime.Now() }
 
 // exitOf makes an Exit of what wait4(2) says.
 func exitOf(status syscall.WaitStatus, usage syscall.Rusage) Exit {
@@ -100,6 +109,22 @@ type Presence struct {
 	Job, Supervisor bool   // they run
 	Rebooted        bool   // the machine was started again since: whatever ran is gone
 	Elsewhere       string // why nothing can be told; "" if it can
+}
+
+// Times returns when the job was started, and when it ended if there is an Exit, as the clock has it now: it may have been set
+// since.
+func (p Process) Times(e *Exit) (started, ended time.Time) {
+	started = p.Started
+	if e != nil {
+		ended = e.Ended
+	}
+	if p.Boot != boot() {
+		return started, ended
+	}
+	if e != nil {
+		ended = uptime.At(ended, e.EndedUp)
+	}
+	return uptime.At(started, p.StartedUp), ended
 }
 
 // Look tells whether the processes run. A zombie does not. The error says that it

@@ -17,6 +17,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rolling"
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/uptime"
 	"github.com/limpet-sh/limpet/interrupt"
 )
 
@@ -104,7 +105,9 @@ func replyTo(err error) reply {
 
 // fail records that there is no job.
 func (s *supervision) fail(err error) {
-	_ = WriteExit(s.order.Dir, Exit{Code: -1, Failed: err.Error(), Ended: time.Now()}) // The program is told, too.
+	exit := Exit{Code: -1, Failed: err.Error()}
+	exit.EndedNow()
+	_ = WriteExit(s.order.Dir, exit) // The program is told, too.
 	if s.output != nil {
 		s.output.close()
 	}
@@ -114,7 +117,7 @@ func (s *supervision) fail(err error) {
 // begin makes what the supervisor needs and starts the job.
 func (s *supervision) begin() (err error) {
 	dir := s.order.Dir
-	s.process = Process{Supervisor: selfID(), Boot: boot(), Namespace: namespace(), Started: time.Now()}
+	s.process = Process{Supervisor: selfID(), Boot: boot(), Namespace: namespace(), Started: time.Now(), StartedUp: uptime.Now()}
 	if s.log, err = rolling.NewWriter(filepath.Join(dir, LogDir), s.order.Keep); err != nil {
 		return err
 	}
@@ -211,7 +214,7 @@ func (s *supervision) finish() error {
 	s.mu.Lock()
 	exit.Stopped = s.stopped
 	s.mu.Unlock()
-	exit.Ended = time.Now()
+	exit.EndedNow()
 	exit.Output, exit.Lost = s.output.written()
 	err := s.recordExit(exit)
 	s.beat.now()
