@@ -264,7 +264,12 @@ type Info struct {
 
 	Created  time.Time `json:"created"`
 	LastUsed time.Time `json:"last_used"`
-	Commands int       `json:"commands"` // that were run, or wait for their turn
+
+	// SinceUsed is how long ago that was, by the machine that has the session: its clock may be another one, or have been set
+	// since. 0 from limpets that are older.
+	SinceUsed time.Duration `json:"since_used_ns,omitempty"`
+
+	Commands int `json:"commands"` // that were run, or wait for their turn
 
 	// Jobs and Terminals are how many of them run.
 	Jobs      int `json:"jobs"`

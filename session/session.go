@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/uptime"
 	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/shell"
 	"github.com/limpet-sh/limpet/transport"
@@ -36,7 +37,8 @@ type Session struct {
 	closing     bool
 	uses        int
 	lastUsed    time.Time
-	lastActive  time.Time // as the reaper has it
+	usedUp      time.Duration // uptime.Now of lastUsed
+	lastActive  time.Time     // as the reaper has it
 	reaped      bool
 	running     []string // scripts, in the order in which they came
 	commands    int
@@ -56,7 +58,7 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 		r: r, name: name, policy: cmp.Or(spec.Policy, r.opts.Policy), opts: *r.opts.Shell, created: time.Now(),
 		starting: make(chan struct{}, 1), over: make(chan struct{}),
 	}
-	s.lastUsed = s.created
+	s.lastUsed, s.usedUp = s.created, uptime.Now()
 	s.opts.State, s.checkpoints = spec.State, slices.Clone(spec.Checkpoints)
 	s.opts.Dir = cmp.Or(spec.Dir, s.opts.Dir)
 	if s.policy != nil {
@@ -207,8 +209,9 @@ func (s *Session) info() Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := Info{
-		Name: s.name, State: Unused, Dir: s.dir(), Created: s.created, LastUsed: s.lastUsed, Commands: s.commands, Jobs: jobs, Terminals: terminals,
+		Name: s.name, State: Unused, Dir: s.dir(), Created: s.created, LastUsed: uptime.At(s.lastUsed, s.usedUp), Commands: s.commands, Jobs: jobs, Terminals: terminals,
 	}
+	info.SinceUsed = max(time.Since(info.LastUsed), 0)
 	if s.sh != nil {
 		info.State = Idle
 	}
@@ -250,7 +253,7 @@ func (s *Session) used() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uses--
-	s.lastUsed = time.Now()
+	s.lastUsed, s.usedUp = time.Now(), uptime.Now()
 	s.busy.Done()
 }
 
@@ -259,7 +262,7 @@ func (s *Session) used() {
 func (s *Session) keep() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastUsed = time.Now()
+	s.lastUsed, s.usedUp = time.Now(), uptime.Now()
 	return !s.closing
 }
 

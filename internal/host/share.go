@@ -26,6 +26,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/uptime"
 	"github.com/limpet-sh/limpet/internal/wire"
 )
 
@@ -61,7 +62,8 @@ type sharedRecord struct {
 	Target string        `json:"target"`
 	Hello  connect.Hello `json:"hello"`
 	Since  time.Time     `json:"since"`
-	Idle   time.Duration `json:"idle_ns"` // after which it ends
+	Up     time.Duration `json:"uptime_ns,omitempty"` // uptime.Now of Since
+	Idle   time.Duration `json:"idle_ns"`             // after which it ends
 
 	// Process is the command that reaches the machine, which is not a child of the process.
 	Process proc.ID `json:"process"`
@@ -124,7 +126,7 @@ func share(ctx context.Context, t Target, o Options) (link, connect.Hello, error
 	if err != nil {
 		return nil, none, err
 	}
-	if err := d.leave(dir, sharedRecord{Target: t.said, Hello: hello, Since: time.Now(), Idle: o.Idle}); err != nil {
+	if err := d.leave(dir, sharedRecord{Target: t.said, Hello: hello, Since: time.Now(), Up: uptime.Now(), Idle: o.Idle}); err != nil {
 		d.process.end()
 		return nil, none, fmt.Errorf("sharing the connection: %w", err)
 	}
@@ -310,7 +312,7 @@ func ListShared(ctx context.Context) ([]Shared, error) {
 			continue // It is about to be made.
 		}
 		if l, now := join(ctx, record.Target, dir); l != nil {
-			list = append(list, Shared{Target: now.Target, Since: now.Since, PID: now.Hello.PID, Active: now.Active, dir: dir})
+			list = append(list, Shared{Target: now.Target, Since: uptime.At(now.Since, now.Up), PID: now.Hello.PID, Active: now.Active, dir: dir})
 			l.close()
 		}
 	}

@@ -88,13 +88,14 @@ With --json, each is one line of JSON on stdout.`,
 }
 
 func (r row) connection(now time.Time) string {
-	switch {
-	case r.Connected == nil:
+	if r.Connected == nil {
 		return ""
-	case r.Active > 0:
-		return fmt.Sprintf("for %v, %d requests", now.Sub(*r.Connected).Round(time.Second), r.Active)
 	}
-	return fmt.Sprintf("for %v, idle", now.Sub(*r.Connected).Round(time.Second))
+	lasts := max(now.Sub(*r.Connected), 0).Round(time.Second)
+	if r.Active > 0 {
+		return fmt.Sprintf("for %v, %d requests", lasts, r.Active)
+	}
+	return fmt.Sprintf("for %v, idle", lasts)
 }
 
 func list(ctx context.Context) ([]row, error) {

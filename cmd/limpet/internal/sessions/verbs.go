@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,13 +33,15 @@ type row struct {
 	Checkpoints []string `json:"checkpoints,omitempty"`
 
 	Ended *keeper.End `json:"ended,omitempty"`
+
+	since time.Duration // since Used, by the machine that has the session; 0 if that has not said so
 }
 
 func rowOf(l keeper.Listed) row {
 	r := row{Name: l.Record.Name, PID: l.Record.PID, Version: l.Record.Version, Created: l.Record.Created, Dir: l.Record.Spec.Dir}
 	switch i := l.Info; {
 	case i != nil:
-		r.State, r.Dir, r.Running, r.Used = string(i.State), i.Dir, i.Running, i.LastUsed
+		r.State, r.Dir, r.Running, r.Used, r.since = string(i.State), i.Dir, i.Running, i.LastUsed, i.SinceUsed
 		r.Commands, r.Jobs, r.Terminals, r.Checkpoints = i.Commands, i.Jobs, i.Terminals, i.Checkpoints
 	case l.Alive:
 		r.State = "mute"
@@ -72,7 +75,7 @@ func (r row) doing(now time.Time) string {
 	case r.Used.IsZero():
 		return ""
 	}
-	return "used " + ago(now.Sub(r.Used))
+	return "used " + ago(cmp.Or(r.since, now.Sub(r.Used)))
 }
 
 func ago(d time.Duration) string { return max(d, 0).Round(time.Second).String() + " ago" }
