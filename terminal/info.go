@@ -25,6 +25,10 @@ type Info struct {
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
 
+	// Lasted is how long the program has run, or did, by the program that has the terminal: its clock may be another one, or
+	// have been set meanwhile. 0 if that one did not say so.
+	Lasted time.Duration `json:"lasted_ns,omitempty"`
+
 	// Bytes and Lines are how much the program has printed in all. What is before the
 	// offset Kept is not kept any more: then Truncated is true.
 	Bytes      int64     `json:"bytes"`
@@ -63,8 +67,10 @@ func (i Info) Elapsed() time.Duration {
 	switch {
 	case i.Started.IsZero():
 		return 0
+	case i.Lasted > 0:
+		return i.Lasted
 	case i.Ended.IsZero():
-		return time.Since(i.Started)
+		return max(time.Since(i.Started), 0)
 	}
-	return i.Ended.Sub(i.Started)
+	return max(i.Ended.Sub(i.Started), 0)
 }

@@ -174,6 +174,7 @@ func (t *Terminal) await(p *program) {
 	// It was running, and nobody else ends it.
 	recorded := t.move(to, func(i *Info) {
 		i.Exit, i.Ended = &exit, time.Now()
+		i.Lasted = i.Ended.Sub(i.Started)
 		i.Kept, i.Truncated, i.Bytes, i.Lines, i.LastLine, i.LastOutput, i.Size = last.Kept, last.Truncated, last.Bytes, last.Lines, last.LastLine, last.LastOutput, last.Size
 		if asked {
 			i.Why = "it was closed"

@@ -169,6 +169,9 @@ func (p *program) fill(i *Info) {
 	if i.State.Ended() {
 		return // It was filled in for the last time.
 	}
+	if !i.Started.IsZero() {
+		i.Lasted = time.Since(i.Started)
+	}
 	i.Kept, i.Bytes, i.Lines = p.out.counts()
 	i.Truncated = i.Kept > 0
 	i.LastLine = p.out.lastLine()

@@ -109,8 +109,12 @@ func termTable(list []terminal.Info, now time.Time, width int) string {
 		if info.Session != "" {
 			session = printable(info.Session)
 		}
+		old := max(now.Sub(info.Created), 0)
+		if !info.State.Ended() && info.Lasted > 0 {
+			old = info.Lasted // By its own clock, which may be another one.
+		}
 		row := []string{
-			info.ID, termState(info), age(max(now.Sub(info.Created), 0)).String(), sizeText(info.Size), session,
+			info.ID, termState(info), age(old).String(), sizeText(info.Size), session,
 			ansi.Truncate(printable(commandOf(info)), mostCommand, "..."), printable(info.LastLine),
 		}
 		fmt.Fprintln(table, strings.Join(row, "\t"))
