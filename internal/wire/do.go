@@ -175,10 +175,13 @@ func (d *doing) settled(wrote <-chan struct{}, end came) (command.Result, error)
 	return end.res, nil
 }
 
+// epoch is what times are counted from, by a clock that nobody sets.
+var epoch = time.Now().Add(-time.Second)
+
 // blocked reports whether a Write has not returned for long.
 func (d *doing) blocked() bool {
 	began := d.began.Load()
-	return began != 0 && time.Since(time.Unix(0, began)) >= writerPatience
+	return began != 0 && time.Since(epoch) >= time.Duration(began)+writerPatience
 }
 
 // follow asks for the command, and reads its output until its end, over as many connections as it
@@ -297,7 +300,7 @@ func (d *doing) write(f frame) {
 	if w == nil || d.failed[i] != nil {
 		return
 	}
-	d.began.Store(time.Now().UnixNano())
+	d.began.Store(int64(time.Since(epoch)))
 	defer d.began.Store(0)
 	var err error
 	if f.missed > 0 {
