@@ -257,9 +257,9 @@ func (f *farShell) sendTo(dir string, a answer, p program, progress func(sent, o
 			return io.ErrShortBuffer // It asks for more than there is.
 		}
 		sent += int64(len(piece))
-		f.goesOn()
-		return f.send(piece)
+		return f.sendPiece(piece)
 	})
+	f.goesOn(0)
 	if err != nil {
 		return "", err
 	}

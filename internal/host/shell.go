@@ -26,6 +26,7 @@ type farShell struct {
 	from     *bufio.Reader // of out
 	mark     string
 	patience time.Duration // without any sign of life
+	onItsWay time.Duration // how much longer that may be, since a piece of a program is on its way
 	until    time.Time     // when it must be over, but for a program that is being sent
 	noise    noise
 	taught   bool // it has the functions of far.sh
@@ -46,16 +47,23 @@ var errFlood = errors.New("it printed too much that makes no sense: what is reac
 
 func newFarShell(to, out *os.File, patience time.Duration) *farShell {
 	f := &farShell{to: to, out: out, from: bufio.NewReaderSize(out, mostLine), mark: "limpet-" + rand.Text(), patience: patience}
-	f.goesOn()
+	f.goesOn(0)
 	return f
 }
 
-// goesOn gives it more time, since there is progress.
-func (f *farShell) goesOn() { f.until = time.Now().Add(2 * f.patience) }
+// slowest is how many bytes a second must get through. On a way on which packets are lost a piece of a program is on its way for
+// longer than patience is: of 300 ms and 5 % a second carries 20 KB, and most of what was written waits in ssh and the kernel.
+const slowest = 8 << 10
+
+// goesOn gives it more time, since there is progress; still more if size bytes are on their way.
+func (f *farShell) goesOn(size int) {
+	f.onItsWay = time.Duration(size) * time.Second / slowest
+	f.until = time.Now().Add(2 * (f.patience + f.onItsWay))
+}
 
 // deadline is when the next sign of life must have come.
 func (f *farShell) deadline() time.Time {
-	if soon := time.Now().Add(f.patience); soon.Before(f.until) {
+	if soon := time.Now().Add(f.patience + f.onItsWay); soon.Before(f.until) {
 		return soon
 	}
 	return f.until
@@ -142,6 +150,12 @@ func (f *farShell) send(b []byte) error {
 	return nil
 }
 
+// sendPiece writes a piece of a program, which the next line must be an answer to.
+func (f *farShell) sendPiece(b []byte) error {
+	f.goesOn(len(b))
+	return f.send(b)
+}
+
 // line reads the next line of an answer.
 func (f *farShell) line() (word, rest string, err error) {
 	for read := 0; read < mostNoise; {
@@ -188,7 +202,7 @@ var errEnded = errors.New("it ended")
 func (f *farShell) broken(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("%w for %v", errMute, f.patience)
+		return fmt.Errorf("%w for %v", errMute, f.patience+f.onItsWay)
 	case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed), isBroken(err):
 		return errEnded
 	}

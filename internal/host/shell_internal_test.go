@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A piece of a program takes longer than nothing may be heard, where the way is slow. A bug: then it is given up.
-func TestAPieceMayNotTakeLongerThanASignOfLife(t *testing.T) {
+// A piece of a program takes longer than nothing may be heard, where the way is slow.
+func TestAPieceMayTakeLongerThanASignOfLife(t *testing.T) {
 	const patience, slow = 50 * time.Millisecond, 300 * time.Millisecond
 	stdin, to, err := os.Pipe()
 	require.NoError(t, err)
@@ -38,9 +38,6 @@ func TestAPieceMayNotTakeLongerThanASignOfLife(t *testing.T) {
 		time.Sleep(slow)
 		fmt.Fprintln(stdout, f.mark, "end 0")
 	}()
-	_, err = f.call("limpet_receive", nil, func() error {
-		f.goesOn()
-		return f.send(piece)
-	})
-	require.ErrorIs(t, err, errMute)
+	_, err = f.call("limpet_receive", nil, func() error { return f.sendPiece(piece) })
+	require.NoError(t, err)
 }
