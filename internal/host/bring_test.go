@@ -66,6 +66,12 @@ func TestWhyAMachineIsNotReached(t *testing.T) {
 			"a processor for which there is none", "exec:env -i HOME=/nowhere PATH=" + programs(t, "sh bash id head", map[string]string{"uname": `[ "$1" = -s ] && echo Linux || echo riscv64`}) + " sh",
 			host.ErrNoProgram, `there is no limpet-linux-riscv64 in `,
 		},
+		{
+			"another processor, and a limpet in the PATH", "exec:env -i HOME=/nowhere PATH=" + programs(t, "sh bash id head", map[string]string{
+				"uname": `[ "$1" = -s ] && echo Linux || echo riscv64`, "limpet": `[ "$2" = --protocol ] && echo 1 99 || { echo it was executed >&2; exit 9; }`,
+			}) + " sh",
+			nil, "it was executed",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := failing(t, c.target, nil)

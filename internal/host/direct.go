@@ -130,8 +130,8 @@ func enter(far *farShell, o Options) (hello connect.Hello, err error) {
 	if command == "" && none == nil {
 		command, none = far.bring(a, this, o.Progress)
 	}
-	if none != nil {
-		return hello, none
+	if command == "" {
+		return hello, none // One that is there needs none of here.
 	}
 	if err := far.send([]byte(command + "\n")); err != nil {
 		return hello, err
