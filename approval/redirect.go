@@ -11,7 +11,7 @@ var harmlessFiles = map[string]bool{"/dev/null": true, "/dev/stdout": true, "/de
 
 func (w *walker) redirection(r *syntax.Redirect) {
 	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
-		w.ask(KindRedirection, r, ruleWrite, "it opens a descriptor that stays in the session, and sets a variable to it")
+		w.ask(KindRedirection, r, ruleAssignment, "it opens a descriptor that stays in the session, and sets a variable to it")
 	}
 	v := w.redirected(r.Word)
 	if r.Hdoc != nil {

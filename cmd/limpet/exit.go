@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
@@ -58,7 +59,7 @@ var exitCodes = []exitCode{
 	{codeBusy, "", "with --session and --no-wait: another command runs there; nothing ran", isAny(shell.ErrBusy)},
 	{codeTimeout, "", "the last command was stopped by --timeout or --idle-timeout", timedOut},
 	{codeFailed, "", "limpet itself failed, or bash died and did not say how the command ended; with --on, the other machine is not reached, or not any more", notReached},
-	{codeCannot, "", "there is a bash, but it could not be started, or the sandbox cannot be enforced", cannotRun},
+	{codeCannot, "", "there is a bash, but it could not be started, or the sandbox cannot be enforced; with --approve, the script was not approved, and did not run", cannotRun},
 	{codeNotFound, "", "there is no bash", notFound},
 	{codeSignal, "128+n", "signal n ended the last command", nil},
 	{codeSignal + 1, "", "limpet got SIGHUP, and stopped the command", got(syscall.SIGHUP)},
@@ -187,7 +188,7 @@ func notFound(err error) bool {
 }
 
 func cannotRun(err error) bool {
-	return (isA[*shell.StartError](err) || isA[*sandbox.Error](err)) && !notFound(err) && !isA[*signalError](err)
+	return (isA[*shell.StartError](err) || isA[*sandbox.Error](err) || isA[*approval.RefusedError](err)) && !notFound(err) && !isA[*signalError](err)
 }
 
 // noJob and jobCannot part what is wrong with a job.

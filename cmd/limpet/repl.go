@@ -18,6 +18,7 @@ import (
 func replCommand() *cobra.Command {
 	var flags shellFlags
 	var kept keptFlags
+	var approve approveFlag
 	cmd := &cobra.Command{
 		Use:        "repl [flags]",
 		SuggestFor: []string{"sh", "shell", "bash"},
@@ -60,24 +61,29 @@ read nothing from it, nor from the terminal: they have no standard input.`,
 			if err != nil {
 				return err
 			}
+			gate, err := approve.gate(cmd, &flags)
+			if err != nil {
+				return err
+			}
 			if named {
 				if err := refuseIn(cmd, "--session", "dir"); err != nil { // It would be that of each statement.
 					return err
 				}
-				return replKept(cmd, &kept, &flags)
+				return replKept(cmd, &kept, &flags, gate)
 			}
 			opts.Aliases, opts.KeepOptions = true, true // As in a bash that somebody types into.
-			return runREPL(opts, flags.mergeStderr)
+			return runREPL(opts, flags.mergeStderr, gate)
 		},
 	}
 	kept.addName(cmd)
+	approve.add(cmd)
 	flags.add(cmd)
 	return cmd
 }
 
 const greeting = "limpet: bash that stays. Ctrl-C stops a command, Ctrl-D or exit leaves."
 
-func runREPL(opts *shell.Options, mergeStderr bool) error {
+func runREPL(opts *shell.Options, mergeStderr bool, gate *gate) error {
 	// With room for each: a Ctrl-C must not get lost behind a Ctrl-\.
 	signals := make(chan os.Signal, len(stopSignals))
 	console := newConsole()
@@ -89,12 +95,12 @@ func runREPL(opts *shell.Options, mergeStderr bool) error {
 		return err
 	}
 	defer sh.Close() // It cannot fail.
-	r := repl{sh: sh, signals: signals, console: console, home: homeOf(opts.Env), mergeStderr: mergeStderr}
+	r := repl{sh: sh, signals: signals, console: console, home: homeOf(opts.Env), mergeStderr: mergeStderr, gate: gate}
 	return r.start()
 }
 
 // replKept is runREPL in a session that is kept.
-func replKept(cmd *cobra.Command, kept *keptFlags, flags *shellFlags) error {
+func replKept(cmd *cobra.Command, kept *keptFlags, flags *shellFlags, gate *gate) error {
 	signals := make(chan os.Signal, len(stopSignals)) // As above.
 	console := newConsole()
 	sh, err := openForREPL(signals, func(ctx context.Context) (*keptShell, error) { return kept.open(ctx, cmd, flags, console) }, (*keptShell).Disconnect)
@@ -102,7 +108,7 @@ func replKept(cmd *cobra.Command, kept *keptFlags, flags *shellFlags) error {
 		return err
 	}
 	defer sh.Disconnect()
-	r := repl{sh: sh, signals: signals, console: console, home: homeOf(os.Environ()), mergeStderr: flags.mergeStderr}
+	r := repl{sh: sh, signals: signals, console: console, home: homeOf(os.Environ()), mergeStderr: flags.mergeStderr, gate: gate}
 	return r.start()
 }
 
@@ -139,6 +145,7 @@ type repl struct {
 	lines       lineReader
 	home        string
 	mergeStderr bool
+	gate        *gate // nil: all may run
 
 	status  int          // the exit code of the last command
 	reading <-chan reply // the read that is under way; nil if there is none
@@ -272,6 +279,10 @@ func (r *repl) do(statement string) (res command.Result, err error, told error) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		if err = r.gate.check(ctx, r.sh, oneScript{}, statement); err != nil {
+			res = command.Result{ExitCode: -1}
+			return
+		}
 		res, err = r.sh.Do(ctx, command.Request{
 			Script: statement, Stdout: &r.console.stdout, Stderr: &r.console.stderr, MergeStderr: r.mergeStderr,
 		})

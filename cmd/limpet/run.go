@@ -26,6 +26,7 @@ type runFlags struct {
 	collapse    bool
 	receipt     bool
 	stopOnError bool
+	approve     approveFlag
 }
 
 func runCommand() *cobra.Command {
@@ -109,13 +110,17 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 			if flags.kept.isElsewhere() && flags.scripts.file != "" && flags.scripts.file != stdinArg {
 				return usagef(cmd, "--file with --on: the file is here, and not there; limpet run --on ... - <FILE runs its text")
 			}
+			gate, err := flags.approve.gate(cmd, &flags.shell)
+			if err != nil {
+				return err
+			}
 			if kept {
-				return runKept(cmd, flags, run)
+				return runKept(cmd, flags, run, gate)
 			}
 			if !flags.scripts.noStdin && !run.stdinTaken && !term.IsTerminal(int(os.Stdin.Fd())) {
 				opts.Stdin = os.Stdin
 			}
-			return runScripts(flags, opts, run)
+			return runScripts(flags, opts, run, gate)
 		},
 	}
 	flags.scripts.add(cmd)
@@ -131,6 +136,7 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 	cmd.Flags().BoolVar(&flags.collapse, "collapse", false, "with --json, keep of a line that is redrawn by carriage returns, as by a progress bar, what a terminal would show in the end")
 	cmd.Flags().BoolVar(&flags.receipt, "receipt", false, "print to stderr what each script cost and left behind")
 	cmd.Flags().BoolVarP(&flags.stopOnError, "stop-on-error", "e", false, "run no more after a script that failed")
+	flags.approve.add(cmd)
 	flags.shell.add(cmd)
 	return cmd
 }
@@ -143,7 +149,7 @@ func (f *runFlags) bash() string {
 	return cmp.Or(f.shell.bash, "bash")
 }
 
-func runScripts(flags runFlags, opts *shell.Options, run toRun) error {
+func runScripts(flags runFlags, opts *shell.Options, run toRun, gate *gate) error {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	console := newConsole()
@@ -153,12 +159,12 @@ func runScripts(flags runFlags, opts *shell.Options, run toRun) error {
 		return errors.Join(gotSignal(ctx), err)
 	}
 	defer sh.Close() // It cannot fail.
-	r := runner{flags: flags, run: run, sh: sh, console: console}
+	r := runner{flags: flags, run: run, sh: sh, console: console, gate: gate}
 	return r.all(ctx)
 }
 
 // runKept is runScripts in a session that is kept.
-func runKept(cmd *cobra.Command, flags runFlags, run toRun) error {
+func runKept(cmd *cobra.Command, flags runFlags, run toRun, gate *gate) error {
 	signals := []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
 	if flags.kept.name == "" { // The session ends with limpet.
 		signals = append(signals, syscall.SIGHUP)
@@ -173,7 +179,7 @@ func runKept(cmd *cobra.Command, flags runFlags, run toRun) error {
 		return errors.Join(gotSignal(ctx), err)
 	}
 	defer sh.Disconnect()
-	r := runner{flags: flags, run: run, sh: sh, console: console}
+	r := runner{flags: flags, run: run, sh: sh, console: console, gate: gate}
 	// With --id the script reads no standard input: the first try may have consumed it, so a second one could not
 	// read the same.
 	if flags.kept.id == "" && !flags.scripts.noStdin && !run.stdinTaken && !term.IsTerminal(int(os.Stdin.Fd())) && !isNull(os.Stdin) {
@@ -195,6 +201,7 @@ type runner struct {
 	run     toRun
 	sh      runsIn
 	console *console
+	gate    *gate   // nil: all may run
 	stdin   *shared // what the scripts read, if the shell has not got that itself
 }
 
@@ -217,7 +224,10 @@ func (r *runner) all(ctx context.Context) error {
 		if !r.flags.json {
 			req.Stdout, req.Stderr = &r.console.stdout, &r.console.stderr
 		}
-		res, err := r.sh.Do(ctx, req)
+		res, err := command.Result{ExitCode: -1}, r.gate.check(ctx, r.sh, script, text)
+		if err == nil {
+			res, err = r.sh.Do(ctx, req)
+		}
 		end()
 		last := i == len(r.run.scripts)-1
 		if err == nil && !r.flags.json {

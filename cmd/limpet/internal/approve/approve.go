@@ -28,9 +28,12 @@ func Command(exit func(code int) error, help *cobra.Command, noCommand cobra.Pos
 		Long: `Approve reads a script without running it, and says whether it is known to change nothing (allow), whether a
 person should decide (ask), or whether nobody wants it (deny).
 
+With --approve ask, limpet run and limpet repl ask so at the terminal before a script runs; with --approve deny, what would ask does not
+run. Of those the exit code is 126 then.
+
 It is a seat belt and no sandbox: a script that it allows can still do harm. See docs/approval.md, and limpet help run for
 --sandbox.`,
-		Example: "  limpet approve explain 'grep -rn TODO . | sort'",
+		Example: "  limpet approve explain 'grep -rn TODO . | sort'\n  limpet run --approve ask 'rm -rf build'",
 		Args:    noCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -1,0 +1,146 @@
+package approval_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/approval"
+)
+
+// person answers questions, and remembers them.
+type person struct {
+	mu     sync.Mutex
+	answer approval.Answer
+	asked  []approval.Question
+}
+
+func (p *person) ask(_ context.Context, q approval.Question) (approval.Answer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, q)
+	return p.answer, nil
+}
+
+func refused(t *testing.T, err error) *approval.RefusedError {
+	t.Helper()
+	e, ok := errors.AsType[*approval.RefusedError](err)
+	require.True(t, ok, "%v", err)
+	return e
+}
+
+func TestOnlyWhatIsNotKnownToChangeNothingAsks(t *testing.T) {
+	p := &person{answer: approval.Once}
+	g := approval.NewGate(p.ask, nil)
+	require.NoError(t, g.Check(t.Context(), "ls -l | wc -l", "/"))
+	assert.Empty(t, p.asked)
+	for range 2 {
+		require.NoError(t, g.Check(t.Context(), "rm a", "/tmp"))
+	}
+	require.Len(t, p.asked, 2, "once is once")
+	assert.Equal(t, "rm a", p.asked[0].Script)
+	assert.Equal(t, "/tmp", p.asked[0].Dir)
+}
+
+func TestWhatIsRefusedSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		gate   *approval.Gate
+		script string
+		says   string
+	}{
+		"no":        {approval.NewGate((&person{}).ask, nil), "ls; rm a", "not approved: rm a: it deletes files; the answer was no"},
+		"nobody":    {approval.NewGate(nil, nil), "rm a", "not approved: rm a: it deletes files; there is nobody to ask"},
+		"denied":    {approval.NewGate((&person{answer: approval.Session}).ask, nil), "rm -rf /", "not approved: rm -rf /: it deletes a home or a directory of the system; no answer allows it"},
+		"no script": {approval.NewGate((&person{}).ask, nil), "if", "not approved: it cannot be read: it is too long, incomplete, or no bash that is known here; the answer was no"},
+	} {
+		err := c.gate.Check(t.Context(), c.script, "/")
+		refused(t, err)
+		assert.EqualError(t, err, c.says, name)
+	}
+}
+
+// An answer for the session is for the very script, in the very directory.
+func TestAnAnswerForTheSessionIsForThatScriptThere(t *testing.T) {
+	p := &person{answer: approval.Session}
+	g := approval.NewGate(p.ask, nil)
+	for range 3 {
+		require.NoError(t, g.Check(t.Context(), "rm a", "/tmp"))
+	}
+	require.Len(t, p.asked, 1)
+	for _, other := range []struct{ script, dir string }{{"rm a", "/"}, {"rm a ", "/tmp"}, {"rm b", "/tmp"}} {
+		require.NoError(t, g.Check(t.Context(), other.script, other.dir))
+	}
+	assert.Len(t, p.asked, 4)
+}
+
+// What was approved may have made ls another command. A program cannot.
+func TestWhatMayHaveChangedNamesMakesAllAsk(t *testing.T) {
+	for script, changes := range map[string]bool{
+		"rm a": false, "make": false, "echo a > b": false, "unknown-program x": false, "kill 5": false, "rm a; curl x": false, "vim a": false,
+		"ls() { rm a; }": true, "alias ls=rm": true, "PATH=.:$PATH": true, "source x": true, "eval \"$x\"": true, "hash -p /tmp/x ls": true,
+		"$x": true, "enable -f x ls": true, "trap 'rm a' DEBUG": true, "exec > a": true, "{PATH}> a": true, "export PATH=.": true,
+		"printf -v PATH .": true, "shopt -s expand_aliases": true, "unset PATH": true, "if": true, "read PATH": true, "declare -n ls=x": true,
+	} {
+		p := &person{answer: approval.Once}
+		g := approval.NewGate(p.ask, nil)
+		require.NoError(t, g.Check(t.Context(), script, "/"))
+		require.Len(t, p.asked, 1, script)
+		require.NoError(t, g.Check(t.Context(), "ls", "/"))
+		if !changes {
+			assert.Len(t, p.asked, 1, script)
+			continue
+		}
+		if assert.Len(t, p.asked, 2, script) {
+			assert.True(t, p.asked[1].Changed, script)
+		}
+		p.answer = approval.No
+		err := g.Check(t.Context(), "ls", "/")
+		assert.EqualError(t, refused(t, err), "not approved: a script before it may have changed what names mean; the answer was no", script)
+	}
+}
+
+func TestAShellThatOthersUseMakesAllAsk(t *testing.T) {
+	p := &person{answer: approval.Session}
+	g := approval.NewGate(p.ask, nil)
+	g.Changed()
+	for range 2 {
+		require.NoError(t, g.Check(t.Context(), "ls", "/"))
+	}
+	assert.Len(t, p.asked, 1)
+}
+
+// Whoever asks the same at once is answered once, and a caller that gives up does not wait for the others.
+func TestEqualQuestionsAreOne(t *testing.T) {
+	began, answer := make(chan struct{}), make(chan struct{})
+	asked := 0
+	g := approval.NewGate(func(context.Context, approval.Question) (approval.Answer, error) {
+		asked++
+		close(began)
+		<-answer
+		return approval.Session, nil
+	}, nil)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() { assert.NoError(t, g.Check(context.Background(), "rm a", "/")) })
+	}
+	<-began
+	cause := errors.New("given up")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	require.ErrorIs(t, g.Check(ctx, "rm b", "/"), cause)
+	close(answer)
+	all.Wait()
+	assert.Equal(t, 1, asked)
+}
+
+func TestAnErrorOfWhoAsksIsThatOfTheCheck(t *testing.T) {
+	gone := errors.New("the terminal is gone")
+	g := approval.NewGate(func(context.Context, approval.Question) (approval.Answer, error) { return approval.Session, gone }, nil)
+	for range 2 {
+		require.ErrorIs(t, g.Check(t.Context(), "rm a", "/"), gone)
+	}
+}

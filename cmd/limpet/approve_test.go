@@ -1,0 +1,118 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+)
+
+// asksAbout waits until the question about touch is on the terminal.
+func (tm *seat) asksAbout(script string) {
+	tm.t.Helper()
+	tm.sees("limpet: may this run in ")
+	tm.sees("  | " + script + "\r\n")
+	tm.sees("it writes files (ask.write)")
+	tm.sees("any other key: no")
+}
+
+func TestRunAsksAtTheTerminal(t *testing.T) {
+	for name, c := range map[string]struct {
+		keys string
+		ran  bool
+	}{
+		"yes": {"y", true}, "for the session": {"s", true}, "no": {"n", false}, "enter": {"\r", false}, "escape": {"\x1b", false},
+		"interrupt": {ctrlC, false}, "a paste": {"yes", false}, "an arrow": {arrowUp, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := testenv.TempDir(t)
+			tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "touch made; echo ran")
+			tm.asksAbout("touch made; echo ran")
+			require.NoFileExists(t, filepath.Join(home, "made"))
+			tm.types(c.keys)
+			if c.ran {
+				tm.sees("ran\r\n")
+				tm.exits(0)
+				require.FileExists(t, filepath.Join(home, "made"))
+			} else {
+				tm.sees("limpet: not approved: touch made: it writes files; the answer was no")
+				tm.exits(codeCannot)
+				require.NoFileExists(t, filepath.Join(home, "made"))
+			}
+			tm.isAsBefore()
+		})
+	}
+}
+
+func TestWhatChangesNothingAsksNobody(t *testing.T) {
+	tm := onTerminal(t, testenv.TempDir(t), "xterm", "run", "--approve", "ask", "echo a | wc -l")
+	tm.sees("1\r\n")
+	tm.exits(0)
+}
+
+// Keys that were typed before the question are not for it.
+func TestNobodyAnswersBeforeTheQuestion(t *testing.T) {
+	home := testenv.TempDir(t)
+	bell, err := newBell(filepath.Join(home, "bell"))
+	require.NoError(t, err)
+	defer bell.close()
+	go1 := filepath.Join(home, "go")
+	require.NoError(t, syscall.Mkfifo(go1, 0o600))
+	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "cat go; :> /dev/null", "touch made")
+	tm.types("yyy")
+	f, err := os.OpenFile(go1, os.O_WRONLY, 0) // It waits until cat reads.
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	tm.asksAbout("touch made")
+	tm.types("n")
+	tm.exits(codeCannot)
+	require.NoFileExists(t, filepath.Join(home, "made"))
+}
+
+func TestASignalEndsAQuestion(t *testing.T) {
+	home := testenv.TempDir(t)
+	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "touch made")
+	tm.asksAbout("touch made")
+	require.NoError(t, tm.cmd.Process.Signal(syscall.SIGTERM))
+	tm.exits(codeSignal + int(syscall.SIGTERM))
+	tm.isAsBefore()
+	require.NoFileExists(t, filepath.Join(home, "made"))
+}
+
+func TestAFileIsShown(t *testing.T) {
+	home := testenv.TempDir(t)
+	require.NoError(t, os.WriteFile(filepath.Join(home, "x.sh"), []byte("touch made\x1b[2J\n"), 0o600))
+	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "-f", "x.sh")
+	tm.sees("The file has:")
+	tm.sees("  | bash x.sh\r\n")
+	tm.sees(`  | touch made\x1b[2J` + "\r\n")
+	tm.sees("any other key: no")
+	tm.types("y")
+	tm.exits(0)
+}
+
+func TestREPLAsks(t *testing.T) {
+	home := testenv.TempDir(t)
+	tm := onTerminal(t, home, "xterm", "repl", "--approve", "ask")
+	tm.sees("~ $ ")
+	tm.types("touch made\n")
+	tm.asksAbout("touch made")
+	tm.types("s")
+	tm.sees("yes, and whenever it comes again")
+	tm.sees("~ $ ")
+	require.FileExists(t, filepath.Join(home, "made"))
+	tm.types("touch made\n")
+	tm.sees("~ $ ")
+	tm.types("touch other\n")
+	tm.asksAbout("touch other")
+	tm.types("n")
+	tm.sees("the answer was no")
+	tm.sees("~ [126] $ ")
+	tm.types(ctrlD)
+	tm.exits(codeCannot)
+	require.NoFileExists(t, filepath.Join(home, "other"))
+}
