@@ -239,9 +239,11 @@ func closingLine(n script.Names, id string) string {
 // stopAtInput is the command by which bash reads no command from what Script was given to
 // read. While that is descriptor 0, bash keeps its own in a copy, which Script can
 // close by its number: then there is nothing to come back to, and bash ends. Exit saves
-// the state, but is refused while there are stopped jobs.
+// the state, but is refused while there are stopped jobs. Not every system has a /dev/fd,
+// and not every one a /proc.
 func stopAtInput(n script.Names) string {
-	return fmt.Sprintf("%stest /dev/fd/0 -ef /dev/fd/%d || %sexit || %skill -KILL $$", n, commandFD, n, n)
+	same := func(dir string) string { return fmt.Sprintf("%stest %s/0 -ef %s/%d", n, dir, dir, commandFD) }
+	return fmt.Sprintf("%s || %s || %sexit || %skill -KILL $$", same("/dev/fd"), same("/proc/self/fd"), n, n)
 }
 
 // keepCommands is the command by which bash keeps a copy of the descriptor that it reads
