@@ -27,7 +27,7 @@ var asking = []rule{
 		yes: []string{"rm a", "rmdir d", "unlink a"}, no: []string{"ls rm"}},
 	{name: "ask.write", reason: "it writes files", programs: "cp mv mkdir touch ln install tee truncate split csplit dd rsync scp sftp patch chmod chown chgrp mktemp mkfifo mknod sponge gzip gunzip bzip2 xz zstd zip 7z cpio ar ranlib strip objcopy ptx",
 		yes: []string{"cp a b", "tee a", "touch a", "ptx -G a b", "split a", "csplit a 1", "dd of=a", "zip -T -TT x a", "ar r a b"}, no: []string{"ls cp"}},
-	{name: ruleAskEnvironment, reason: "it prints variables, of which some are secrets", programs: "printenv declare export compgen",
+	{name: "ask.environment", reason: "it prints variables, of which some are secrets", programs: "printenv declare export compgen",
 		yes: []string{"printenv", "printenv PATH"}, no: []string{"echo printenv"}},
 	{name: "ask.interpreter", reason: "it runs code that is in its arguments, in a file or in its input", programs: "perl ruby node deno bun php lua luajit Rscript julia tclsh osascript python2 python3* python gawk.* guile racket java",
 		when: func(c *call) bool { return len(c.args) != 1 },
@@ -48,7 +48,7 @@ var asking = []rule{
 		yes: []string{"crontab -r", "mount a b", "sysctl -w a=b", "service a stop", "ifconfig", "route", "swapon"}, no: []string{"systemctl is-active a"}},
 	{name: "ask.editor", reason: "it starts an editor or a pager, which can run commands", programs: "vim vi view ex ed nano emacs less more most man info bat batcat code subl xdg-open open sensible-browser nvim micro pico",
 		yes: []string{"vim -c x a", "less a", "man ls", "ed a", "bat a", "xdg-open a"}, no: []string{"cat a"}},
-	{name: ruleAskShell, reason: "it changes what commands mean in the session, or runs a text in it", programs: "source . alias unalias trap hash enable bind complete compopt fc history set shopt builtin let ulimit umask suspend disown fg bg getopts",
+	{name: "ask.shell", reason: "it changes what commands mean in the session, or runs a text in it", programs: "source . alias unalias trap hash enable bind complete compopt fc history set shopt builtin let ulimit umask suspend disown fg bg getopts",
 		when: func(c *call) bool { return !slices.Contains([]string{"set", "ulimit", "umask"}, c.name) },
 		yes:  []string{"source a", ". a", "alias a=b", "trap x EXIT", "hash -p /p a", "enable -f a b", "bind -x a", "history -w", "fc -e x", "shopt -s extglob", "complete -C x y"}, no: []string{"cd a"}},
 }

@@ -3,6 +3,8 @@ package approval
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -13,8 +15,8 @@ type Question struct {
 	Dir       string // that it will run in
 	Judgement Judgement
 
-	// Changed says that a script which was approved before may have changed what names mean, so that even a script
-	// whose Judgement is Allow asks.
+	// Changed says that names may mean something else in the shell than in a new one, so that even a script whose
+	// Judgement is Allow asks. Then the answer Session is no more than Once.
 	Changed bool
 }
 
@@ -25,7 +27,7 @@ type Answer int
 const (
 	No      Answer = iota
 	Once           // yes, this time
-	Session        // yes, whenever the same script comes again in the same directory, as long as the Gate is used
+	Session        // yes, and so each time that the same script comes again in the same directory, until names may mean something else
 )
 
 // RefusedError says that a script was not approved. Nothing ran.
@@ -55,6 +57,9 @@ func (e *RefusedError) Error() string {
 	return b.String()
 }
 
+// whyChanged is the reason for which a script asks of which each part is allowed.
+const whyChanged = "names may mean something else in this shell than in a new one"
+
 // mostWhy bounds the part of a script in an error, in bytes.
 const mostWhy = 200
 
@@ -74,15 +79,15 @@ func (q Question) Why() (reason, text string) {
 		}
 		return f.Reason, text
 	}
-	return "a script before it may have changed what names mean", ""
+	return whyChanged, ""
 }
 
 // Gate lets scripts pass that are known to change nothing, and asks a person about others, for one shell. It is safe for concurrent
-// use; it asks one question at a time. A Gate does not know what the shell was before: make it with the shell, or say Changed.
+// use; it asks one question at a time. A Gate does not know what was in the shell before: make it together with the shell, or call Changed.
 type Gate struct {
 	opts *Options
 	ask  func(context.Context, Question) (Answer, error)
-	turn chan struct{} // whoever asks has sent to it
+	turn chan struct{} // holds a value while a question is open
 
 	mu      sync.Mutex
 	changed bool
@@ -97,8 +102,8 @@ func NewGate(ask func(context.Context, Question) (Answer, error), opts *Options)
 	return &Gate{opts: opts, ask: ask, turn: make(chan struct{}, 1), same: make(map[sameScript]bool)}
 }
 
-// Changed tells the Gate that names may mean something else in the shell than in a new one: that it has functions, say, or that others
-// run scripts in it. From then on every script asks.
+// Changed tells the Gate that names may mean something else in the shell than in a new one: because it has functions, say, or because
+// others run scripts in it. From then on every script asks, each time.
 func (g *Gate) Changed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,7 +126,7 @@ func (g *Gate) Check(ctx context.Context, script, dir string) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if g.passes(&q) { // The question before was the same, or has changed the shell.
+	if g.passes(&q) { // Another caller asked the same meanwhile.
 		return nil
 	}
 	answer, err := g.ask(ctx, q)
@@ -145,18 +150,23 @@ func (g *Gate) passes(q *Question) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q.Changed = g.changed
-	return g.same[sameScript{q.Script, q.Dir}] || q.Judgement.Verdict == Allow && !g.changed
+	return !g.changed && (q.Judgement.Verdict == Allow || g.same[sameScript{q.Script, q.Dir}])
 }
 
-// mayChangeNames reports whether a script may change what names mean in its shell. Programs cannot: it is what else asks that may.
+// mayChangeNames reports whether a script that asks may change what names mean in its shell. A program that is called by its name
+// cannot, nor can a file that is written; of all else it is not known.
 func (j Judgement) mayChangeNames() bool {
-	for _, f := range j.Findings {
-		switch {
-		case f.Verdict == Allow, f.Rule == ruleWrite, f.Rule == ruleOther:
-		case f.Kind == KindCommand && strings.HasPrefix(f.Rule, "ask.") && f.Rule != ruleAskShell && f.Rule != ruleAskEnvironment:
-		default:
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.Findings, func(f Finding) bool {
+		writes := f.Kind == KindRedirection && f.Rule == ruleWrite
+		return f.Verdict != Allow && !writes && !(f.Kind == KindCommand && callsProgram(f.Text))
+	})
+}
+
+// plainName is a command's name that bash does not expand.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_./+-]+$`)
+
+// callsProgram reports whether a command is a program, and no builtin, by its first word. Of the builtins kill is like a program.
+func callsProgram(command string) bool {
+	name, _, _ := strings.Cut(command, " ")
+	return plainName.MatchString(name) && (!builtins[name] || name == "kill")
 }

@@ -80,10 +80,12 @@ func TestAnAnswerForTheSessionIsForThatScriptThere(t *testing.T) {
 // What was approved may have made ls another command. A program cannot.
 func TestWhatMayHaveChangedNamesMakesAllAsk(t *testing.T) {
 	for script, changes := range map[string]bool{
-		"rm a": false, "make": false, "echo a > b": false, "unknown-program x": false, "kill 5": false, "rm a; curl x": false, "vim a": false,
+		"rm a": false, "/bin/rm a": false, "cat ~/.ssh/id_rsa": false, "make": false, "echo a > b": false, "unknown-program x": false, "kill 5": false, "rm a; curl x": false, "vim a": false,
 		"ls() { rm a; }": true, "alias ls=rm": true, "PATH=.:$PATH": true, "source x": true, "eval \"$x\"": true, "hash -p /tmp/x ls": true,
 		"$x": true, "enable -f x ls": true, "trap 'rm a' DEBUG": true, "exec > a": true, "{PATH}> a": true, "export PATH=.": true,
 		"printf -v PATH .": true, "shopt -s expand_aliases": true, "unset PATH": true, "if": true, "read PATH": true, "declare -n ls=x": true,
+		"source ~/.aws/credentials": true, ". .env": true, "set -k": true, "mapfile PATH": true, "command source x": true, "builtin source x": true, `\source x`: true,
+		"time source x": true, "rm a; source x": true, "x=1 source x": true, "if rm a; then source x; fi": true, "getopts a ls": true, "ulimit -n 5": true,
 	} {
 		p := &person{answer: approval.Once}
 		g := approval.NewGate(p.ask, nil)
@@ -99,7 +101,7 @@ func TestWhatMayHaveChangedNamesMakesAllAsk(t *testing.T) {
 		}
 		p.answer = approval.No
 		err := g.Check(t.Context(), "ls", "/")
-		assert.EqualError(t, refused(t, err), "not approved: a script before it may have changed what names mean; the answer was no", script)
+		assert.EqualError(t, refused(t, err), "not approved: names may mean something else in this shell than in a new one; the answer was no", script)
 	}
 }
 
@@ -110,10 +112,21 @@ func TestAShellThatOthersUseMakesAllAsk(t *testing.T) {
 	for range 2 {
 		require.NoError(t, g.Check(t.Context(), "ls", "/"))
 	}
-	assert.Len(t, p.asked, 1)
+	assert.Len(t, p.asked, 2, "each time: it may be another ls by now")
 }
 
-// Whoever asks the same at once is answered once, and a caller that gives up does not wait for the others.
+// The answer was about what make was then.
+func TestAnAnswerForTheSessionEndsWhenNamesMayHaveChanged(t *testing.T) {
+	p := &person{answer: approval.Session}
+	g := approval.NewGate(p.ask, nil)
+	for _, script := range []string{"make", "make", "make() { rm -r x; }", "make"} {
+		require.NoError(t, g.Check(t.Context(), script, "/"))
+	}
+	assert.Len(t, p.asked, 3)
+}
+
+// Several callers with the same script at the same time cause one question. A caller whose context ends leaves, though that
+// question is still open.
 func TestEqualQuestionsAreOne(t *testing.T) {
 	began, answer := make(chan struct{}), make(chan struct{})
 	asked := 0

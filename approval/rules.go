@@ -2,24 +2,21 @@ package approval
 
 // Names of rules that are no rows of a table.
 const (
-	ruleUnreadable  = "unreadable"  // it cannot be parsed, or is too long or too deep
-	ruleUnknown     = "unknown"     // only bash can tell
-	ruleOther       = "other"       // no rule knows it
-	ruleShell       = "shell"       // it changes the shell, or is no command that is known
-	ruleExpansion   = "expansion"   // an expansion that evaluates a value
-	ruleArithmetic  = "arithmetic"  // arithmetic that evaluates a value
-	ruleAssignment  = "assignment"  // a variable that programs or the shell read
-	ruleVariable    = "variable"    // a variable that they do not
-	ruleDeclaration = "declaration" // export, declare and the like
-	ruleDefinition  = "definition"  // a function
-	ruleWrite       = "write"       // a redirection that writes
-	ruleNull        = "null"        // one that writes nothing
-	ruleRead        = "ask.read"    // a file that may have secrets
-	// Two rules of the table are about builtins.
-	ruleAskShell       = "ask.shell"
-	ruleAskEnvironment = "ask.environment"
-	ruleFloor          = "floor.limpet"     // limpet's own files
-	ruleFloorOrPath    = "deny.write-login" // a file or device that nobody shall write to
+	ruleUnreadable  = "unreadable"       // it cannot be parsed, or is too long or too deep
+	ruleUnknown     = "unknown"          // only bash can tell
+	ruleOther       = "other"            // no rule knows it
+	ruleShell       = "shell"            // it changes the shell, or is no command that is known
+	ruleExpansion   = "expansion"        // an expansion that evaluates a value
+	ruleArithmetic  = "arithmetic"       // arithmetic that evaluates a value
+	ruleAssignment  = "assignment"       // a variable that programs or the shell read
+	ruleVariable    = "variable"         // a variable that they do not
+	ruleDeclaration = "declaration"      // export, declare and the like
+	ruleDefinition  = "definition"       // a function
+	ruleWrite       = "write"            // a redirection that writes
+	ruleNull        = "null"             // one that writes nothing
+	ruleRead        = "ask.read"         // a file that may have secrets
+	ruleFloor       = "floor.limpet"     // limpet's own files
+	ruleFloorOrPath = "deny.write-login" // a file or device that nobody shall write to
 )
 
 // A Rule is what rules tell of themselves.

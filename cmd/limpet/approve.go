@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -31,8 +32,8 @@ func (f *approveFlag) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.mode, "approve", "off", "before a script that is not known to change nothing: ask a person at the terminal, deny it, or off. `MODE` is ask, deny or off; see limpet help approve")
 }
 
-// gate returns what lets scripts pass; nil: all of them pass.
-func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags) (*gate, error) {
+// gate returns what lets scripts pass; nil: all of them pass. Session is the name of the session that they run in, if others can use it.
+func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string) (*gate, error) {
 	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
 	g := &gate{}
 	switch f.mode {
@@ -45,8 +46,8 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags) (*gate, error)
 	default:
 		return nil, usagef(cmd, "--approve %q: it is one of %s", f.mode, strings.Join(approve.Modes, ", "))
 	}
-	if shell.login || len(shell.initFiles) > 0 {
-		g.Changed() // By functions, say, that are in them.
+	if session != "" || shell.login || len(shell.initFiles) > 0 {
+		g.Changed() // What others run there, and startup files, may define functions.
 	}
 	return g, nil
 }
@@ -54,18 +55,18 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags) (*gate, error)
 // gate asks at limpet's terminal before scripts run.
 type gate struct {
 	*approval.Gate
-	shown oneScript // that is asked about
+
+	// Of the script that is checked: the file that it is in, or "", and where output of those before it was shown.
+	file    string
+	console *console
 }
 
-// check returns nil if a script may run in the shell.
-func (g *gate) check(ctx context.Context, sh runsIn, s oneScript, text string) error {
+// check returns nil if a script may run in the shell. File is where its text is, if that is not the script itself.
+func (g *gate) check(ctx context.Context, sh runsIn, console *console, file, text string) error {
 	if g == nil {
 		return nil
 	}
-	if kept, ok := sh.(*keptShell); ok && !kept.Made {
-		g.Changed() // By whoever has used the session before, and may use it now.
-	}
-	g.shown = s
+	g.file, g.console = file, console
 	for {
 		dir := sh.Dir()
 		if err := g.Check(ctx, text, dir); err != nil || sh.Dir() == dir {
@@ -80,12 +81,40 @@ func (g *gate) ask(ctx context.Context, q approval.Question) (approval.Answer, e
 		return approval.No, fmt.Errorf("%w: limpet has no terminal, or is in the background of one, or runs in a session of limpet; a person can run it, or let it run by --approve off", &approval.RefusedError{Question: q, Nobody: true})
 	}
 	defer tty.Close() // Nothing is lost: the answer is known.
-	if g.shown.file == "" {
-		return approve.Ask(ctx, tty, q, "", "")
+	g.console.freshLine()
+	if g.file == "" {
+		return approve.Ask(ctx, tty, q, "")
 	}
-	text, err := os.ReadFile(absolute(g.shown.file))
+	text, err := fileToShow(g.file)
+	for err == nil {
+		var answer approval.Answer
+		if answer, err = approve.Ask(ctx, tty, q, text); err != nil || answer == approval.No {
+			return answer, err
+		}
+		before := text
+		if text, err = fileToShow(g.file); err == nil && text == before {
+			return answer, nil
+		} // Else it is another script now, and asked about anew.
+	}
+	return approval.No, err
+}
+
+// mostShown is how long a file may be that is shown, in bytes: as long as a script that can be judged.
+const mostShown = 64 << 10
+
+// fileToShow returns the text of a file that runs. A person is not asked about one that is too long to be read through.
+func fileToShow(path string) (string, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return approval.No, fmt.Errorf("asking about a script in a file: %w", err)
+		return "", fmt.Errorf("showing the script to a person: %w", err)
 	}
-	return approve.Ask(ctx, tty, q, "The file has:", string(text))
+	defer f.Close() // It was read only.
+	text, err := io.ReadAll(io.LimitReader(f, mostShown+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("showing the script to a person: %w", err)
+	case len(text) > mostShown:
+		return "", fmt.Errorf("%s has more than %d bytes, which is too long for a question: read it, and run it by --approve off", path, mostShown)
+	}
+	return string(text), nil
 }

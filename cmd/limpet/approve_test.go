@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -57,14 +59,11 @@ func TestWhatChangesNothingAsksNobody(t *testing.T) {
 // Keys that were typed before the question are not for it.
 func TestNobodyAnswersBeforeTheQuestion(t *testing.T) {
 	home := testenv.TempDir(t)
-	bell, err := newBell(filepath.Join(home, "bell"))
-	require.NoError(t, err)
-	defer bell.close()
-	go1 := filepath.Join(home, "go")
-	require.NoError(t, syscall.Mkfifo(go1, 0o600))
-	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "cat go; :> /dev/null", "touch made")
+	fifo := filepath.Join(home, "fifo")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "cat fifo", "touch made")
 	tm.types("yyy")
-	f, err := os.OpenFile(go1, os.O_WRONLY, 0) // It waits until cat reads.
+	f, err := os.OpenFile(fifo, os.O_WRONLY, 0) // It waits until cat reads.
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	tm.asksAbout("touch made")
@@ -87,12 +86,61 @@ func TestAFileIsShown(t *testing.T) {
 	home := testenv.TempDir(t)
 	require.NoError(t, os.WriteFile(filepath.Join(home, "x.sh"), []byte("touch made\x1b[2J\n"), 0o600))
 	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "-f", "x.sh")
-	tm.sees("The file has:")
 	tm.sees("  | bash x.sh\r\n")
+	tm.sees("The file has:")
 	tm.sees(`  | touch made\x1b[2J` + "\r\n")
 	tm.sees("any other key: no")
 	tm.types("y")
 	tm.exits(0)
+}
+
+// The file that was shown is the one that runs.
+func TestAFileThatChangesWhileItIsShownIsAskedAboutAnew(t *testing.T) {
+	home := testenv.TempDir(t)
+	file := filepath.Join(home, "x.sh")
+	require.NoError(t, os.WriteFile(file, []byte("echo one\n"), 0o600))
+	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "-f", "x.sh")
+	tm.sees("  | echo one\r\n")
+	tm.sees("any other key: no")
+	require.NoError(t, os.WriteFile(file, []byte("touch made\n"), 0o600))
+	tm.types("y")
+	tm.sees("  | touch made\r\n")
+	tm.sees("any other key: no")
+	tm.types("n")
+	tm.exits(codeCannot)
+	require.NoFileExists(t, filepath.Join(home, "made"))
+}
+
+func TestAFileThatIsTooLongIsNotAskedAbout(t *testing.T) {
+	home := testenv.TempDir(t)
+	require.NoError(t, os.WriteFile(filepath.Join(home, "x.sh"), bytes.Repeat([]byte("# line\n"), 10000), 0o600))
+	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "-f", "x.sh")
+	tm.sees("which is too long for a question")
+	tm.exits(codeFailed)
+}
+
+// Output that does not end its line is not in front of the question.
+func TestAQuestionBeginsALine(t *testing.T) {
+	tm := onTerminal(t, testenv.TempDir(t), "xterm", "run", "--approve", "ask", "printf open", "touch made")
+	tm.sees("open\r\nlimpet: may this run in ")
+	tm.sees("any other key: no")
+	tm.types("n")
+	tm.exits(codeCannot)
+}
+
+func TestInASessionThatOthersUseEachScriptAsksEachTime(t *testing.T) {
+	home := testenv.TempDir(t)
+	t.Setenv("XDG_STATE_HOME", home)
+	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "-s", "shared", "ls", "ls")
+	for range 2 {
+		tm.sees("  | ls\r\n")
+		tm.sees("names may mean something else in this shell than in a new one")
+		tm.sees("y: yes   any other key: no")
+		tm.types("y")
+		tm.sees("yes\r\n")
+	}
+	tm.exits(0)
+	require.NoError(t, exec.Command("limpet", "session", "close", "shared").Run())
 }
 
 func TestREPLAsks(t *testing.T) {

@@ -61,7 +61,7 @@ read nothing from it, nor from the terminal: they have no standard input.`,
 			if err != nil {
 				return err
 			}
-			gate, err := approve.gate(cmd, &flags)
+			gate, err := approve.gate(cmd, &flags, kept.name)
 			if err != nil {
 				return err
 			}
@@ -279,7 +279,7 @@ func (r *repl) do(statement string) (res command.Result, err error, told error) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err = r.gate.check(ctx, r.sh, oneScript{}, statement); err != nil {
+		if err = r.gate.check(ctx, r.sh, r.console, "", statement); err != nil {
 			res = command.Result{ExitCode: -1}
 			return
 		}

@@ -110,7 +110,7 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 			if flags.kept.isElsewhere() && flags.scripts.file != "" && flags.scripts.file != stdinArg {
 				return usagef(cmd, "--file with --on: the file is here, and not there; limpet run --on ... - <FILE runs its text")
 			}
-			gate, err := flags.approve.gate(cmd, &flags.shell)
+			gate, err := flags.approve.gate(cmd, &flags.shell, flags.kept.name)
 			if err != nil {
 				return err
 			}
@@ -224,7 +224,7 @@ func (r *runner) all(ctx context.Context) error {
 		if !r.flags.json {
 			req.Stdout, req.Stderr = &r.console.stdout, &r.console.stderr
 		}
-		res, err := command.Result{ExitCode: -1}, r.gate.check(ctx, r.sh, script, text)
+		res, err := command.Result{ExitCode: -1}, r.gate.check(ctx, r.sh, r.console, script.file, text)
 		if err == nil {
 			res, err = r.sh.Do(ctx, req)
 		}

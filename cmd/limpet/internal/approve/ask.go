@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -24,7 +23,7 @@ var Modes = []string{"ask", "deny", "off"}
 func Terminal() *os.File {
 	for _, name := range []string{environ.SessionVar, environ.CommandVar, environ.JobVar, environ.TerminalVar} {
 		if os.Getenv(name) != "" {
-			return nil // Whoever types there may be who is to be asked about.
+			return nil // The script's author may be the one who types there.
 		}
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -38,9 +37,9 @@ func Terminal() *os.File {
 	return tty
 }
 
-// Ask shows a question on a terminal, and waits for a key. Note says where the script is from; more is text that belongs to it, as that of
-// a file that is run. What was typed before the question counts for nothing.
-func Ask(ctx context.Context, tty *os.File, q approval.Question, note, more string) (approval.Answer, error) {
+// Ask shows a question on a terminal, and waits for a key. File is the text of the file that the script runs, if it does no more than
+// that. What was typed before the question counts for nothing.
+func Ask(ctx context.Context, tty *os.File, q approval.Question, file string) (approval.Answer, error) {
 	fd := int(tty.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
@@ -48,7 +47,7 @@ func Ask(ctx context.Context, tty *os.File, q approval.Question, note, more stri
 	}
 	defer term.Restore(fd, before) // Best effort: the terminal may be gone.
 	_ = flush(fd)                  // As above.
-	if _, err := io.WriteString(tty, strings.ReplaceAll(asked(q, note, more), "\n", "\r\n")); err != nil {
+	if _, err := io.WriteString(tty, strings.ReplaceAll(asked(q, file), "\n", "\r\n")); err != nil {
 		return approval.No, fmt.Errorf("asking on the terminal: %w", err)
 	}
 	key, err := readKey(ctx, tty)
@@ -72,49 +71,52 @@ func meaning(key byte) (approval.Answer, string) {
 	return approval.No, "no"
 }
 
-// look is how often a wait for a key looks whether it is to end.
-const look = 100 * time.Millisecond
-
-// readKey waits for a key. A terminal cannot be read with a deadline.
+// readKey waits for a key; ctx ends that.
 func readKey(ctx context.Context, tty *os.File) (byte, error) {
-	fds := []unix.PollFd{{Fd: int32(tty.Fd()), Events: unix.POLLIN}}
-	for {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
+	ended, end, err := os.Pipe() // Poll sees its end.
+	if err != nil {
+		return 0, fmt.Errorf("asking on the terminal: %w", err)
+	}
+	defer ended.Close()
+	stop := context.AfterFunc(ctx, func() { _ = end.Close() }) // Nothing was written.
+	defer func() {
+		if stop() {
+			_ = end.Close() // As above.
 		}
-		n, err := unix.Poll(fds, int(look.Milliseconds()))
+	}()
+	fds := []unix.PollFd{{Fd: int32(tty.Fd()), Events: unix.POLLIN}, {Fd: int32(ended.Fd())}}
+	for {
+		_, err := unix.Poll(fds, -1)
 		switch {
-		case errors.Is(err, unix.EINTR), err == nil && n == 0:
+		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
 			return 0, fmt.Errorf("asking on the terminal: %w", err)
+		case fds[1].Revents != 0:
+			return 0, context.Cause(ctx)
 		}
 		var keys [16]byte
-		n, err = unix.Read(int(tty.Fd()), keys[:])
+		n, err := unix.Read(int(tty.Fd()), keys[:])
 		switch {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
 		case err != nil || n == 0:
 			return 0, fmt.Errorf("asking on the terminal: it is gone: %w", errors.Join(err, io.EOF))
 		case n > 1:
-			return 0x1b, nil // A paste, or a key that is none of these.
+			return 0, nil // More than one byte is a paste or a special key, and no answer.
 		}
 		return keys[0], nil
 	}
 }
 
 // asked is the text of a question.
-func asked(q approval.Question, note, more string) string {
+func asked(q approval.Question, file string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "limpet: may this run in %s?", Escape(q.Dir))
-	if note != "" {
-		fmt.Fprintf(&b, " %s", Escape(note))
-	}
-	b.WriteString("\n\n")
+	fmt.Fprintf(&b, "limpet: may this run in %s?\n\n", Escape(q.Dir))
 	lines(&b, q.Script)
-	if more != "" {
-		b.WriteString("\n")
-		lines(&b, more)
+	if file != "" {
+		b.WriteString("\nThe file has:\n\n")
+		lines(&b, file)
 	}
 	b.WriteString("\n")
 	shown := make([]string, 0, len(q.Judgement.Findings))
@@ -128,7 +130,8 @@ func asked(q approval.Question, note, more string) string {
 		}
 	}
 	if len(shown) == 0 {
-		shown = append(shown, "a script before it may have changed what names mean")
+		reason, _ := q.Why()
+		shown = append(shown, reason)
 	}
 	for i, line := range shown {
 		if i == reasonsMax {
@@ -137,7 +140,11 @@ func asked(q approval.Question, note, more string) string {
 		}
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
-	b.WriteString("\ny: yes   s: yes, and whenever it comes again   any other key: no  ")
+	b.WriteString("\ny: yes   ")
+	if !q.Changed { // Else it may be another command by then.
+		b.WriteString("s: yes, and whenever it comes again   ")
+	}
+	b.WriteString("any other key: no  ")
 	return b.String()
 }
 
