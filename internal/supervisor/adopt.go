@@ -16,7 +16,7 @@ func (s *supervision) adopt() error {
 		return errors.New("the order names nothing to run")
 	}
 	s.process.Job, s.process.Started, s.process.Adopted = s.order.Adopt.Job, s.order.Adopt.Started, true
-	s.process.StartedUp -= max(time.Since(s.process.Started), 0) // It was that of this process.
+	s.process.StartedUp -= max(time.Since(s.process.Started), 0) // So far it is when this process was started.
 	onPTY := s.order.PTY != nil
 	out, err := inherited(filesFD, "output", onPTY)
 	if err != nil {

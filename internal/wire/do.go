@@ -175,7 +175,8 @@ func (d *doing) settled(wrote <-chan struct{}, end came) (command.Result, error)
 	return end.res, nil
 }
 
-// epoch is what times are counted from, by a clock that nobody sets.
+// epoch is what the times of writes are counted from, by the monotonic clock. It is before the first of them, since 0 says that there
+// is none.
 var epoch = time.Now().Add(-time.Second)
 
 // blocked reports whether a Write has not returned for long.

@@ -52,7 +52,7 @@ func onHost(p sessions.Program, cmd *cobra.Command, said string, opts *host.Opti
 	if err != nil {
 		return err
 	}
-	defer func() { _ = h.Disconnect() }() // What was asked is answered.
+	defer func() { _ = h.Disconnect() }() // Best effort: the answers are here, and the other side ends a connection that nobody uses.
 	return do(ctx, h, t)
 }
 
