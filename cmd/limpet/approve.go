@@ -40,7 +40,9 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	case "off":
 		return nil, nil
 	case "deny":
-		g.Gate = approval.NewGate(nil, &approval.Options{Home: home})
+		g.Gate = approval.NewGate(func(_ context.Context, q approval.Question) (approval.Answer, error) {
+			return approval.No, fmt.Errorf("%w: with --approve ask a person at the terminal decides", &approval.RefusedError{Question: q, Nobody: true})
+		}, &approval.Options{Home: home})
 	case "ask":
 		g.Gate = approval.NewGate(g.ask, &approval.Options{Home: home})
 	default:
