@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -34,6 +35,17 @@ func (v Verdict) String() string {
 // MarshalText writes "deny", "ask" or "allow".
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
+// UnmarshalText reads what MarshalText writes.
+func (v *Verdict) UnmarshalText(text []byte) error {
+	for _, one := range []Verdict{Deny, Ask, Allow} {
+		if one.String() == string(text) {
+			*v = one
+			return nil
+		}
+	}
+	return fmt.Errorf("approval: there is no verdict %q", text)
+}
+
 // A Kind says what a finding is about.
 type Kind string
 
@@ -46,6 +58,7 @@ const (
 	KindDefinition  Kind = "definition"  // a function, by which a name means something else
 	KindExpansion   Kind = "expansion"   // an expansion that evaluates a value, or assigns
 	KindTest        Kind = "test"        // a part of [[ ]]
+	KindInput       Kind = "input"       // text for a program that runs: see Gate.PassInput
 )
 
 // A Finding is a part of a script, with the rule that decided about it.

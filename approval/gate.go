@@ -18,6 +18,16 @@ type Question struct {
 	// Changed says that names may mean something else in the shell than in a new one, so that even a script whose
 	// Judgement is Allow asks. Then the answer Session is no more than Once.
 	Changed bool
+
+	// Input is what Script is typed to, if it is no script but input of a program that runs: the id of a job or of a terminal. The
+	// answer Session is then for whatever is typed there.
+	Input string
+}
+
+// Reply is an answer, and what a person said with it. The zero value is no.
+type Reply struct {
+	Answer Answer
+	Reason string // why not, for whoever wanted to run it; may be empty
 }
 
 // Answer is what a person says. The zero value is no.
@@ -36,6 +46,12 @@ type RefusedError struct {
 
 	// Nobody says that nobody could be asked.
 	Nobody bool
+
+	// Reason is what the person said who refused it; may be empty.
+	Reason string
+
+	// Refusals is how many were refused in a row, with this one, by people. 0 if nobody was asked.
+	Refusals int
 }
 
 func (e *RefusedError) Error() string {
@@ -51,6 +67,8 @@ func (e *RefusedError) Error() string {
 		b.WriteString("; no answer allows it")
 	case e.Nobody:
 		b.WriteString("; there is nobody to ask")
+	case e.Reason != "":
+		b.WriteString("; the answer was no: " + e.Reason)
 	default:
 		b.WriteString("; the answer was no")
 	}
@@ -86,19 +104,22 @@ func (q Question) Why() (reason, text string) {
 // use; it asks one question at a time. A Gate does not know what was in the shell before: make it together with the shell, or call Changed.
 type Gate struct {
 	opts *Options
-	ask  func(context.Context, Question) (Answer, error)
+	ask  AskFunc
 	turn chan struct{} // holds a value while a question is open
 
-	mu      sync.Mutex
-	changed bool
-	same    map[sameScript]bool
+	mu       sync.Mutex
+	changes  int // scripts that may have changed names
+	refusals int // in a row
+	same     map[sameScript]bool
 }
 
-type sameScript struct{ script, dir string }
+type sameScript struct{ input, script, dir string }
 
-// NewGate returns a Gate that asks by a function, which may take as long as its ctx lasts. An error of it is one of Check. Without
-// a function nobody can be asked, and what would ask is refused. A nil opts is fine.
-func NewGate(ask func(context.Context, Question) (Answer, error), opts *Options) *Gate {
+// AskFunc asks a person. It may take as long as its ctx lasts. An error of it is one of whoever wants to run something.
+type AskFunc func(context.Context, Question) (Reply, error)
+
+// NewGate returns a Gate that asks by a function. Without one nobody can be asked, and what would ask is refused. A nil opts is fine.
+func NewGate(ask AskFunc, opts *Options) *Gate {
 	return &Gate{opts: opts, ask: ask, turn: make(chan struct{}, 1), same: make(map[sameScript]bool)}
 }
 
@@ -107,50 +128,107 @@ func NewGate(ask func(context.Context, Question) (Answer, error), opts *Options)
 func (g *Gate) Changed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.changed = true
+	g.changes++
 }
 
-// Check returns nil if a script may run in a directory. It asks if it must, and waits for the answer and for questions of others
-// before; ctx bounds that. Else the error is a *RefusedError, that of ctx, or that of the function that asks.
+// Fork returns a Gate for a shell that begins with the state of this one's. It asks by the same function, and has none of the answers.
+func (g *Gate) Fork() *Gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	fork := NewGate(g.ask, g.opts)
+	fork.changes = min(g.changes, 1)
+	return fork
+}
+
+// Pass says that a script may run, or input be typed, as things were when that was decided.
+type Pass struct {
+	gate    *Gate
+	dir     string
+	asked   bool
+	changes int
+}
+
+// Holds reports whether it would be decided so again: a script that waited for its turn may find itself in another directory, or
+// behind one that may have changed what names mean.
+func (p *Pass) Holds(dir string) bool {
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	return p.changes == p.gate.changes && (!p.asked || p.dir == dir)
+}
+
+// Check is Pass for who runs the script at once.
 func (g *Gate) Check(ctx context.Context, script, dir string) error {
-	q := Question{Script: script, Dir: dir, Judgement: Judge(script, g.opts)}
-	if g.passes(&q) {
-		return nil
+	_, err := g.Pass(ctx, script, dir)
+	return err
+}
+
+// Pass returns when a script may run in a directory. It asks if it must, and waits for the answer and for questions of others
+// before; ctx bounds that. Else the error is a *RefusedError, that of ctx, or that of the function that asks.
+func (g *Gate) Pass(ctx context.Context, script, dir string) (*Pass, error) {
+	return g.pass(ctx, Question{Script: script, Dir: dir, Judgement: Judge(script, g.opts)})
+}
+
+// PassInput is Pass for what is typed to a program that runs, the id of whose job or terminal is given. What it does depends on
+// that program: it asks, until an answer was Session.
+func (g *Gate) PassInput(ctx context.Context, input, text string) (*Pass, error) {
+	f := Finding{Kind: KindInput, To: len(text), Text: text, Rule: ruleInput, Reason: "what it does is up to the program that reads it", Verdict: Ask}
+	return g.pass(ctx, Question{Script: text, Input: input, Judgement: Judgement{Verdict: Ask, Findings: []Finding{f}}})
+}
+
+func (g *Gate) pass(ctx context.Context, q Question) (*Pass, error) {
+	if p := g.passes(&q); p != nil {
+		return p, nil
 	}
 	if q.Judgement.Verdict == Deny || g.ask == nil {
-		return &RefusedError{Question: q, Nobody: g.ask == nil}
+		return nil, &RefusedError{Question: q, Nobody: g.ask == nil}
 	}
 	select {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
-	if g.passes(&q) { // Another caller asked the same meanwhile.
-		return nil
+	if p := g.passes(&q); p != nil { // Another caller asked the same meanwhile.
+		return p, nil
 	}
-	answer, err := g.ask(ctx, q)
-	switch {
-	case err != nil:
-		return err
-	case answer != Once && answer != Session:
-		return &RefusedError{Question: q}
+	reply, err := g.ask(ctx, q)
+	if err != nil {
+		return nil, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.changed = g.changed || q.Judgement.mayChangeNames()
-	if answer == Session {
-		g.same[sameScript{script, dir}] = true
+	if reply.Answer != Once && reply.Answer != Session {
+		g.refusals++
+		return nil, &RefusedError{Question: q, Reason: reply.Reason, Refusals: g.refusals}
 	}
-	return nil
+	g.refusals = 0
+	if q.Input == "" && q.Judgement.mayChangeNames() {
+		g.changes++
+	}
+	if reply.Answer == Session {
+		g.same[q.same()] = true
+	}
+	return &Pass{gate: g, dir: q.Dir, asked: true, changes: g.changes}, nil
 }
 
-// passes reports whether nobody has to be asked.
-func (g *Gate) passes(q *Question) bool {
+// passes returns a Pass if nobody has to be asked.
+func (g *Gate) passes(q *Question) *Pass {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	q.Changed = g.changed
-	return !g.changed && (q.Judgement.Verdict == Allow || g.same[sameScript{q.Script, q.Dir}])
+	q.Changed = q.Input == "" && g.changes > 0
+	same := g.same[q.same()]
+	if q.Changed || q.Judgement.Verdict != Allow && !same {
+		return nil
+	}
+	return &Pass{gate: g, dir: q.Dir, asked: same, changes: g.changes}
+}
+
+// same is what the answer Session is for.
+func (q *Question) same() sameScript {
+	if q.Input != "" {
+		return sameScript{input: q.Input}
+	}
+	return sameScript{script: q.Script, dir: q.Dir}
 }
 
 // mayChangeNames reports whether a script that asks may change what names mean in its shell. A program that is called by its name

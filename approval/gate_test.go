@@ -16,14 +16,15 @@ import (
 type person struct {
 	mu     sync.Mutex
 	answer approval.Answer
+	reason string
 	asked  []approval.Question
 }
 
-func (p *person) ask(_ context.Context, q approval.Question) (approval.Answer, error) {
+func (p *person) ask(_ context.Context, q approval.Question) (approval.Reply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, q)
-	return p.answer, nil
+	return approval.Reply{Answer: p.answer, Reason: p.reason}, nil
 }
 
 func refused(t *testing.T, err error) *approval.RefusedError {
@@ -53,6 +54,7 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 		says   string
 	}{
 		"no":        {approval.NewGate((&person{}).ask, nil), "ls; rm a", "not approved: rm a: it deletes files; the answer was no"},
+		"a reason":  {approval.NewGate((&person{reason: "use make clean"}).ask, nil), "rm a", "not approved: rm a: it deletes files; the answer was no: use make clean"},
 		"nobody":    {approval.NewGate(nil, nil), "rm a", "not approved: rm a: it deletes files; there is nobody to ask"},
 		"denied":    {approval.NewGate((&person{answer: approval.Session}).ask, nil), "rm -rf /", "not approved: rm -rf /: it deletes a home or a directory of the system; no answer allows it"},
 		"no script": {approval.NewGate((&person{}).ask, nil), "if", "not approved: it cannot be read: it is too long, incomplete, or no bash that is known here; the answer was no"},
@@ -130,11 +132,11 @@ func TestAnAnswerForTheSessionEndsWhenNamesMayHaveChanged(t *testing.T) {
 func TestEqualQuestionsAreOne(t *testing.T) {
 	began, answer := make(chan struct{}), make(chan struct{})
 	asked := 0
-	g := approval.NewGate(func(context.Context, approval.Question) (approval.Answer, error) {
+	g := approval.NewGate(func(context.Context, approval.Question) (approval.Reply, error) {
 		asked++
 		close(began)
 		<-answer
-		return approval.Session, nil
+		return approval.Reply{Answer: approval.Session}, nil
 	}, nil)
 	var all sync.WaitGroup
 	for range 8 {
@@ -152,8 +154,77 @@ func TestEqualQuestionsAreOne(t *testing.T) {
 
 func TestAnErrorOfWhoAsksIsThatOfTheCheck(t *testing.T) {
 	gone := errors.New("the terminal is gone")
-	g := approval.NewGate(func(context.Context, approval.Question) (approval.Answer, error) { return approval.Session, gone }, nil)
+	g := approval.NewGate(func(context.Context, approval.Question) (approval.Reply, error) {
+		return approval.Reply{Answer: approval.Session}, gone
+	}, nil)
 	for range 2 {
 		require.ErrorIs(t, g.Check(t.Context(), "rm a", "/"), gone)
 	}
+}
+
+// A script that waits for its turn is approved for where it was to run, and for what names meant.
+func TestAPassHoldsAsLongAsThingsAreAsTheyWere(t *testing.T) {
+	p := &person{answer: approval.Once}
+	g := approval.NewGate(p.ask, nil)
+	reads, err := g.Pass(t.Context(), "ls", "/a")
+	require.NoError(t, err)
+	deletes, err := g.Pass(t.Context(), "rm x", "/a")
+	require.NoError(t, err)
+	assert.True(t, reads.Holds("/b"), "it may run anywhere")
+	assert.True(t, deletes.Holds("/a"))
+	assert.False(t, deletes.Holds("/b"))
+	changes, err := g.Pass(t.Context(), "alias ls=rm", "/a")
+	require.NoError(t, err)
+	assert.True(t, changes.Holds("/a"))
+	assert.False(t, reads.Holds("/a"))
+	assert.False(t, deletes.Holds("/a"))
+}
+
+func TestAForkKnowsWhatChangedAndNoAnswers(t *testing.T) {
+	p := &person{answer: approval.Session}
+	g := approval.NewGate(p.ask, nil)
+	require.NoError(t, g.Check(t.Context(), "rm a", "/"))
+	require.NoError(t, g.Fork().Check(t.Context(), "rm a", "/"))
+	assert.Len(t, p.asked, 2)
+	require.NoError(t, g.Fork().Check(t.Context(), "ls", "/"))
+	assert.Len(t, p.asked, 2)
+	g.Changed()
+	require.NoError(t, g.Fork().Check(t.Context(), "ls", "/"))
+	assert.Len(t, p.asked, 3)
+}
+
+func TestInputAsksUntilThePersonTrustsThatProgram(t *testing.T) {
+	p := &person{answer: approval.Once}
+	g := approval.NewGate(p.ask, nil)
+	g.Changed() // That is about the shell.
+	for _, c := range []struct {
+		input, text string
+		asks        bool
+	}{{"job-1", "y", true}, {"job-1", "y", true}, {"job-1", "n", false}, {"job-2", "y", true}} {
+		asked := len(p.asked)
+		_, err := g.PassInput(t.Context(), c.input, c.text)
+		require.NoError(t, err)
+		assert.Equal(t, c.asks, len(p.asked) > asked, "%+v", c)
+		if c.asks {
+			assert.Equal(t, c.input, p.asked[asked].Input)
+			assert.False(t, p.asked[asked].Changed)
+		}
+		p.answer = approval.Session // From the second on.
+	}
+	p.answer = approval.No
+	_, err := g.PassInput(t.Context(), "job-3", "rm -rf /\n")
+	assert.EqualError(t, refused(t, err), "not approved: rm -rf /\n: what it does is up to the program that reads it; the answer was no")
+}
+
+func TestRefusalsInARowAreCounted(t *testing.T) {
+	p := &person{}
+	g := approval.NewGate(p.ask, nil)
+	for n := range 3 {
+		assert.Equal(t, n+1, refused(t, g.Check(t.Context(), "rm a", "/")).Refusals)
+	}
+	p.answer = approval.Once
+	require.NoError(t, g.Check(t.Context(), "rm a", "/"))
+	p.answer = approval.No
+	assert.Equal(t, 1, refused(t, g.Check(t.Context(), "rm a", "/")).Refusals)
+	assert.Zero(t, refused(t, g.Check(t.Context(), "rm -rf /", "/")).Refusals, "nobody was asked")
 }

@@ -31,7 +31,7 @@ type jobDoneOut struct {
 
 func writeToJob(ctx context.Context, c *call, in jobWriteIn) (jobWriteOut, error) {
 	var written int
-	job, notices, err := c.input(ctx, in.Job, func(r *jobs.Registry) (err error) {
+	job, notices, err := c.input(ctx, in.Job, in.Text, func(r *jobs.Registry) (err error) {
 		written, err = r.Write(in.Job, []byte(in.Text))
 		if errors.Is(err, jobs.ErrNotRead) {
 			return fmt.Errorf("job %q does not read its input: %d of %d bytes were taken, and are not taken back; write the rest when it reads on", in.Job, written, len(in.Text))
@@ -42,7 +42,7 @@ func writeToJob(ctx context.Context, c *call, in jobWriteIn) (jobWriteOut, error
 }
 
 func submitToJob(ctx context.Context, c *call, in jobWriteIn) (jobDoneOut, error) {
-	job, notices, err := c.input(ctx, in.Job, func(r *jobs.Registry) error {
+	job, notices, err := c.input(ctx, in.Job, in.Text+"\n", func(r *jobs.Registry) error {
 		err := r.Submit(in.Job, in.Text)
 		if errors.Is(err, jobs.ErrNotRead) {
 			return fmt.Errorf("job %q does not read its input: what was taken of the line is not taken back; see by job_poll what it is at", in.Job)
@@ -53,15 +53,20 @@ func submitToJob(ctx context.Context, c *call, in jobWriteIn) (jobDoneOut, error
 }
 
 func closeJob(ctx context.Context, c *call, in jobIn) (jobDoneOut, error) {
-	job, notices, err := c.input(ctx, in.Job, func(r *jobs.Registry) error { return r.CloseStdin(in.Job) })
+	job, notices, err := c.input(ctx, in.Job, "", func(r *jobs.Registry) error { return r.CloseStdin(in.Job) })
 	return jobDoneOut{job, notices, "its input is at its end"}, err
 }
 
-// input does something with what a job reads, and returns how the job is then.
-func (c *call) input(ctx context.Context, id string, do func(*jobs.Registry) error) (*jobOut, []string, error) {
+// input does something with what a job reads, which writes a text, and returns how the job is then.
+func (c *call) input(ctx context.Context, id, text string, do func(*jobs.Registry) error) (*jobOut, []string, error) {
 	r, err := c.server.sessions.Jobs()
 	if err != nil {
 		return nil, nil, err
+	}
+	if job, err := r.Get(id); err == nil && text != "" { // Else do says what is wrong.
+		if err := c.approveInput(ctx, job.Session, id, text); err != nil {
+			return nil, nil, err
+		}
 	}
 	if err := do(r); err != nil {
 		return nil, nil, c.notWritten(r, id, err)

@@ -101,7 +101,7 @@ func jobCall(t *testing.T, opts session.Options, command string) (*call, string)
 	require.NoError(t, err)
 	job, err := sess.StartJob(testenv.Context(t), jobs.Spec{Command: command, Notify: true})
 	require.NoError(t, err)
-	return &call{server, &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}}}, job.ID
+	return &call{server: server, request: &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}}}, job.ID
 }
 
 func TestACancelledJobWaitReturnsWhatThereIs(t *testing.T) {

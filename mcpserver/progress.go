@@ -40,7 +40,11 @@ func (c *call) progress(ctx context.Context, line func() string) (stop func()) {
 			}
 			told = now
 			message := fmt.Sprintf("%.0f s", now.Seconds())
-			if last := line(); last != "" {
+			last := line()
+			if what := c.waitsFor.Load(); what != nil {
+				last = *what
+			}
+			if last != "" {
 				message += ": " + last
 			}
 			// A client that cannot be told is told the result, or is gone.

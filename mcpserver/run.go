@@ -233,8 +233,11 @@ func (c *call) requestOf(in runIn, last *lastLine) command.Request {
 	}
 	soon, hurried := c.hurried()
 	soon = max(soon-req.TurnTimeout, soon/2) // It may have had to wait for its turn.
+	if c.server.sessions.Approves() {
+		soon /= 2 // Or for a person.
+	}
 	if in.Stdin != nil {
-		req.Stdin = strings.NewReader(*in.Stdin)
+		req.Stdin, c.stdin = strings.NewReader(*in.Stdin), *in.Stdin
 	}
 	switch {
 	case !hurried || req.Timeout <= soon:

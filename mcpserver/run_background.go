@@ -14,6 +14,9 @@ func startBackground(ctx context.Context, c *call, sess *session.Session, in run
 	if err := c.turn(ctx, sess); err != nil {
 		return none(err)
 	}
+	if in.Stdin != nil {
+		c.stdin = *in.Stdin
+	}
 	stop := c.waits(ctx, sess)
 	job, err := sess.StartJob(ctx, jobs.Spec{
 		Lifetime: c.server.lifetime(ctx, sess), Command: in.Command, Dir: in.Dir, Stdin: in.KeepStdinOpen || in.Stdin != nil,

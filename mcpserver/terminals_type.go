@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -40,6 +41,9 @@ func (*Server) checkSend(in *sendIn) (wrong problems) {
 	return wrong
 }
 
+// typed is what is to be typed, for people.
+func (in sendIn) typed() string { return cmp.Or(in.Text, in.Paste, strings.Join(in.Keys, " ")) }
+
 // sendKeys types, and looks at what comes of it.
 func sendKeys(ctx context.Context, c *call, typing *turns, in sendIn) (screenOut, error) {
 	none := func(err error) (screenOut, error) { return screenOut{}, err }
@@ -51,6 +55,10 @@ func sendKeys(ctx context.Context, c *call, typing *turns, in sendIn) (screenOut
 	defer stop()
 	done, err := typing.take(ctx, in.Terminal)
 	if err != nil {
+		return none(err)
+	}
+	if err := c.approveInput(ctx, t.Info().Session, in.Terminal, in.typed()); err != nil {
+		done()
 		return none(err)
 	}
 	from, n, err := typeAll(ctx, t, in.inputs)

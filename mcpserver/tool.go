@@ -1,10 +1,12 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -57,6 +59,9 @@ func (e effect) annotations(title string) *mcp.ToolAnnotations {
 type call struct {
 	server  *Server
 	request *mcp.CallToolRequest
+
+	stdin    string                 // what its command reads
+	waitsFor atomic.Pointer[string] // what holds it up, for its client
 }
 
 // add offers a tool.
@@ -82,7 +87,8 @@ func add[In any, Out answer](s *Server, t tool[In, Out]) {
 		}
 		ctx, free := s.bounded(ctx)
 		defer free()
-		out, err := t.call(ctx, &call{s, req}, in)
+		c := &call{server: s, request: req}
+		out, err := t.call(context.WithValue(ctx, callerKey{}, c), c, in)
 		if p, ok := errors.AsType[problem](err); ok {
 			return failed(problems{p}.text(t.name, t.example)), nil
 		}
@@ -128,7 +134,7 @@ func refused(err error) error {
 	case errors.Is(err, session.ErrClosed):
 		return errSessionClosed
 	}
-	return err
+	return cmp.Or(notApproved(err), err)
 }
 
 // brief names a command.

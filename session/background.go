@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -38,6 +37,9 @@ func (s *Session) StartJob(ctx context.Context, spec jobs.Spec) (jobs.Job, error
 		return jobs.Job{}, err
 	}
 	defer done()
+	if _, err := s.approve(ctx, Action{Kind: JobAction, Script: spec.Command, Dir: where.dir, Env: spec.Env}); err != nil {
+		return jobs.Job{}, err
+	}
 	spec.Session, spec.Dir, spec.Env = s.name, where.dir, append(where.env, spec.Env...)
 	if where.transport != nil {
 		spec.Transport = where.transport
@@ -62,6 +64,9 @@ func (s *Session) StartTerminal(ctx context.Context, spec terminal.Spec) (*termi
 		return nil, err
 	}
 	defer done()
+	if _, err := s.approve(ctx, Action{Kind: TerminalAction, Script: scriptOf(spec), Dir: where.dir, Env: spec.Env}); err != nil {
+		return nil, err
+	}
 	spec.Session, spec.Dir, spec.Env = s.name, where.dir, append(where.env, spec.Env...)
 	if where.transport != nil {
 		spec.Transport = where.transport
@@ -103,12 +108,7 @@ func (s *Session) surroundings(ctx context.Context, dir string, of func(env []st
 		name, _, _ := strings.Cut(entry, "=")
 		return environ.Mark(name)
 	})
-	where.dir = sh.Dir()
-	if filepath.IsAbs(dir) {
-		where.dir = dir
-	} else if dir != "" {
-		where.dir = filepath.Join(where.dir, dir)
-	}
+	where.dir = under(sh.Dir(), dir)
 	if s.policy == nil {
 		return where, done, nil
 	}

@@ -75,6 +75,9 @@ func New(opts *Options) (*Registry, error) {
 	return r, nil
 }
 
+// Approves reports whether something decides about what runs in the sessions: Options.Approve.
+func (r *Registry) Approves() bool { return r.opts.Approve != nil }
+
 // ValidName reports whether a session, or a checkpoint, can have such a name.
 func ValidName(name string) bool { return names.MatchString(name) }
 

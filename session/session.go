@@ -25,6 +25,7 @@ type Session struct {
 	policy    *sandbox.Policy
 	transport transport.Transport // nil: that of the options
 	opts      shell.Options
+	approver  Approver // nil: whatever somebody wants is done
 	created   time.Time
 
 	starting chan struct{} // has a token while the shell is started, or closed
@@ -60,6 +61,12 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 	}
 	s.lastUsed, s.usedUp = s.created, uptime.Now()
 	s.opts.State, s.checkpoints = spec.State, slices.Clone(spec.Checkpoints)
+	if s.approver = spec.approver; s.approver == nil && r.opts.Approve != nil {
+		s.approver = r.opts.Approve(name, spec.State != nil)
+	}
+	if s.approver != nil {
+		s.opts.Admit = admit
+	}
 	s.opts.Dir = cmp.Or(spec.Dir, s.opts.Dir)
 	if s.policy != nil {
 		where, err := s.sandboxed(*s.policy)
@@ -126,7 +133,7 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 	}
 	defer done()
 	defer s.notes(req.Script)()
-	res, err := sh.Do(ctx, req)
+	res, err := s.approved(ctx, sh, req)
 	if handed, ok := errors.AsType[*shell.HandedOverError](err); ok {
 		err = s.adopt(ctx, handed, err)
 		if stopped, ok := errors.AsType[*shell.InterruptError](err); ok {

@@ -43,7 +43,11 @@ func (r *Registry) fork(from *Session, name string, state shell.State) (*Session
 	if r.sessions[name] != nil {
 		return nil, ErrExists
 	}
-	return r.make(name, &Spec{Dir: from.opts.Dir, Policy: from.policy, State: &state})
+	spec := &Spec{Dir: from.opts.Dir, Policy: from.policy, State: &state}
+	if from.approver != nil {
+		spec.approver = from.approver.Fork()
+	}
+	return r.make(name, spec)
 }
 
 // State returns the state that the session's shell has now, for [Spec.State], also of another

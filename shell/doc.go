@@ -32,7 +32,7 @@
 //	the Reader of Request.Stdin failed         full, true code    the Reader's
 //	the disk was full, or the runtime          what is left;      *ipc.DiskError
 //	    directory deleted, under the command   true code, or -1
-//	refused: by Before, bad request, no bash,  none, -1           the typed error; nothing ran
+//	refused: by Before, Admit, bad request, no bash,  none, -1           the typed error; nothing ran
 //	    closed, disk full before, a variable
 //	    that is readonly
 //	stopped before bash had it: by ctx, in     none, -1           "nothing ran: ...", Is context.Canceled,

@@ -68,7 +68,7 @@ func (e *DeadError) Error() string {
 	return text
 }
 
-// RefusedError says that Options.Before refused the command. Nothing ran.
+// RefusedError says that Options.Before or Options.Admit refused the command. Nothing ran.
 type RefusedError struct{ Err error }
 
 func (e *RefusedError) Error() string { return "refused: " + e.Err.Error() }

@@ -106,6 +106,11 @@ type Options struct {
 	// and Before is asked about them, too.
 	Before func(ctx context.Context, req *command.Request) error
 
+	// Admit is asked about each command that has its turn, with the directory in which it is about to run, where
+	// no other command can come in between. An error refuses it, as one of Before does. It holds up whoever waits for their turn, and
+	// may not use the shell.
+	Admit func(ctx context.Context, req command.Request, dir string) error
+
 	// UpdateEnv, if not nil, is given the UpdateEnv of each request that has the turn, and returns
 	// what is taken in its place. It holds the request up.
 	UpdateEnv func(entries []string) []string

@@ -132,6 +132,8 @@ var resultTable = []resultRow{
 		code: -1, is: []error{shell.ErrInterrupted, errWhy}, as: interrupted},
 	{name: "refused by Before", script: "echo no; : >ran", opts: shell.Options{Before: func(context.Context, *command.Request) error { return errWhy }},
 		code: -1, is: []error{errWhy}, as: as[*shell.RefusedError]},
+	{name: "refused by Admit", script: "echo no; : >ran", opts: shell.Options{Admit: func(context.Context, command.Request, string) error { return errWhy }},
+		code: -1, is: []error{errWhy}, as: as[*shell.RefusedError]},
 	{name: "an empty script", script: " ", code: -1, is: []error{command.ErrEmptyScript}},
 	{name: "a NUL byte", script: ": >ran; echo a\x00b", code: -1, is: []error{command.ErrNUL}},
 	{name: "a bad variable", script: ": >ran", req: command.Request{Env: []string{"a-b=1"}}, code: -1, as: as[*command.EnvError]},

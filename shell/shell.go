@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -146,6 +147,12 @@ func (s *PersistentShell) Do(ctx context.Context, req command.Request) (command.
 	if err := s.takeWithin(ctx, req.TurnTimeout); err != nil {
 		return nothing, err
 	}
+	if s.opts.Admit != nil {
+		if err := s.opts.Admit(ctx, req, s.dirOf(req)); err != nil {
+			s.give()
+			return nothing, &RefusedError{err}
+		}
+	}
 	run, done := s.running(ctx)
 	if hook := s.opts.Hooks.Started; hook != nil {
 		hook(req)
@@ -157,6 +164,14 @@ func (s *PersistentShell) Do(ctx context.Context, req command.Request) (command.
 	}
 	s.give()
 	return res, err
+}
+
+// dirOf is the directory that a request is to run in.
+func (s *PersistentShell) dirOf(req command.Request) string {
+	if req.Dir == "" || filepath.IsAbs(req.Dir) {
+		return cmp.Or(req.Dir, s.Dir())
+	}
+	return filepath.Join(s.Dir(), req.Dir)
 }
 
 // do runs the request. The caller has the turn.

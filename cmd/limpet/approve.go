@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,10 +12,33 @@ import (
 
 	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/approve"
+	"github.com/limpet-sh/limpet/internal/keeper"
 )
 
 func approveCommand() *cobra.Command {
 	return approve.Command(exit, helpCommand(), noCommand)
+}
+
+// approvalsCommand is how people answer.
+func approvalsCommand() *cobra.Command {
+	return approve.ApprovalsCommand(approve.Program{
+		Dir: questionsDir, Until: untilSignal, Note: newConsole().notef,
+		Ended: func(ctx context.Context) error {
+			if sig := gotSignal(ctx); sig != nil {
+				return exit(codeOf(sig))
+			}
+			return nil
+		},
+	}, helpCommand(), noCommand)
+}
+
+// questionsDir is where people are asked.
+func questionsDir() (string, error) {
+	r, err := keeper.Open("")
+	if err != nil {
+		return "", err
+	}
+	return r.Questions(), nil
 }
 
 // approveExitCodes are those of limpet approve.
@@ -25,7 +49,7 @@ var approveExitCodes = []exitCode{
 	{approve.CodeDeny, "", "a rule denies the script", nil},
 }
 
-// approveFlag is --approve of run and repl.
+// approveFlag is --approve of what a person at a terminal starts.
 type approveFlag struct{ mode string }
 
 func (f *approveFlag) add(cmd *cobra.Command) {
@@ -40,18 +64,32 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	case "off":
 		return nil, nil
 	case "deny":
-		g.Gate = approval.NewGate(func(_ context.Context, q approval.Question) (approval.Answer, error) {
-			return approval.No, fmt.Errorf("%w: with --approve ask a person at the terminal decides", &approval.RefusedError{Question: q, Nobody: true})
+		g.Gate = approval.NewGate(func(_ context.Context, q approval.Question) (approval.Reply, error) {
+			return approval.Reply{}, fmt.Errorf("%w: with --approve ask a person at the terminal decides", &approval.RefusedError{Question: q, Nobody: true})
 		}, &approval.Options{Home: home})
 	case "ask":
 		g.Gate = approval.NewGate(g.ask, &approval.Options{Home: home})
 	default:
 		return nil, usagef(cmd, "--approve %q: it is one of %s", f.mode, strings.Join(approve.Modes, ", "))
 	}
-	if session != "" || shell.login || len(shell.initFiles) > 0 {
-		g.Changed() // What others run there, and startup files, may define functions.
+	if session != "" || shell.login || len(shell.initFiles) > 0 || len(shell.env) > 0 {
+		g.Changed() // What others run there, startup files and variables may make a name another program.
 	}
 	return g, nil
+}
+
+// once asks about a script that is started in a directory, of a session if it has a name, and looked after by others from then on.
+func (f *approveFlag) once(ctx context.Context, cmd *cobra.Command, shell *shellFlags, session string, console *console, script string) error {
+	g, err := f.gate(cmd, shell, session)
+	if g == nil {
+		return err
+	}
+	g.console = console
+	dir := absolute(cmp.Or(shell.dir, "."))
+	if session != "" && shell.dir == "" {
+		dir = "the directory of session " + session
+	}
+	return g.Check(ctx, script, dir)
 }
 
 // gate asks at limpet's terminal before scripts run.
@@ -77,28 +115,29 @@ func (g *gate) check(ctx context.Context, sh runsIn, console *console, file, tex
 	}
 }
 
-func (g *gate) ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
+func (g *gate) ask(ctx context.Context, q approval.Question) (approval.Reply, error) {
+	var no approval.Reply
 	tty := approve.Terminal()
 	if tty == nil {
-		return approval.No, fmt.Errorf("%w: limpet has no terminal, or is in the background of one, or runs in a session of limpet; a person can run it, or let it run by --approve off", &approval.RefusedError{Question: q, Nobody: true})
+		return no, fmt.Errorf("%w: limpet has no terminal, or is in the background of one, or runs in a session of limpet; a person can run it, or let it run by --approve off", &approval.RefusedError{Question: q, Nobody: true})
 	}
 	defer tty.Close() // Nothing is lost: the answer is known.
 	g.console.freshLine()
 	if g.file == "" {
-		return approve.Ask(ctx, tty, q, "")
+		return approve.Ask(ctx, tty, q, approve.About{})
 	}
 	text, err := fileToShow(g.file)
 	for err == nil {
-		var answer approval.Answer
-		if answer, err = approve.Ask(ctx, tty, q, text); err != nil || answer == approval.No {
-			return answer, err
+		var reply approval.Reply
+		if reply, err = approve.Ask(ctx, tty, q, approve.About{File: text}); err != nil || reply.Answer == approval.No {
+			return reply, err
 		}
 		before := text
 		if text, err = fileToShow(g.file); err == nil && text == before {
-			return answer, nil
+			return reply, nil
 		} // Else it is another script now, and asked about anew.
 	}
-	return approval.No, err
+	return no, err
 }
 
 // mostShown is how long a file may be that is shown, in bytes: as long as a script that can be judged.

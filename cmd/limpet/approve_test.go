@@ -135,12 +135,46 @@ func TestInASessionThatOthersUseEachScriptAsksEachTime(t *testing.T) {
 	for range 2 {
 		tm.sees("  | ls\r\n")
 		tm.sees("names may mean something else in this shell than in a new one")
-		tm.sees("y: yes   any other key: no")
+		tm.sees("y: yes   r: no, with a reason   any other key: no")
 		tm.types("y")
 		tm.sees("yes\r\n")
 	}
 	tm.exits(0)
 	require.NoError(t, exec.Command("limpet", "session", "close", "shared").Run())
+}
+
+// What starts a job, or a program on a terminal, asks before that. A session that others use may have another touch.
+func TestJobsAndTerminalsAskBeforeTheyStart(t *testing.T) {
+	for name, args := range map[string][]string{
+		"a job": {"jobs", "start", "touch made"}, "a program": {"term", "start", "touch", "made"}, "a line": {"term", "start", "--line", "touch made"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := testenv.TempDir(t)
+			t.Setenv("XDG_STATE_HOME", home)
+			with := append(args[:2:2], append([]string{"--approve", "ask"}, args[2:]...)...)
+			tm := onTerminal(t, home, "xterm", with...)
+			tm.asksAbout("touch made")
+			tm.types("n")
+			tm.sees("not approved: touch made: it writes files; the answer was no")
+			tm.exits(codeCannot)
+			require.NoFileExists(t, filepath.Join(home, "made"))
+			tm = onTerminal(t, home, "xterm", with...)
+			tm.asksAbout("touch made")
+			tm.types("y")
+			tm.exits(0)
+			testenv.Await(t, "what was started", func() bool {
+				_, err := os.Stat(filepath.Join(home, "made"))
+				return err == nil
+			})
+		})
+	}
+}
+
+func TestVariablesOnTheCommandLineMakeAllAsk(t *testing.T) {
+	tm := onTerminal(t, testenv.TempDir(t), "xterm", "run", "--approve", "ask", "--env", "PATH=/tmp:"+os.Getenv("PATH"), "ls")
+	tm.sees("names may mean something else in this shell than in a new one")
+	tm.types("n")
+	tm.exits(codeCannot)
 }
 
 func TestREPLAsks(t *testing.T) {

@@ -188,7 +188,7 @@ func notFound(err error) bool {
 }
 
 func cannotRun(err error) bool {
-	return (isA[*shell.StartError](err) || isA[*sandbox.Error](err) || isA[*approval.RefusedError](err)) && !notFound(err) && !isA[*signalError](err)
+	return (isA[*shell.StartError](err) || isA[*sandbox.Error](err) || isA[*approval.RefusedError](err) || isA[*shell.RefusedError](err)) && !notFound(err) && !isA[*signalError](err)
 }
 
 // noJob and jobCannot part what is wrong with a job.

@@ -24,6 +24,7 @@ import (
 type startFlags struct {
 	where       *registryFlags
 	shell       shellFlags // of which there are dir, bash and the environment
+	approve     approveFlag
 	belongs     belongs
 	rows, cols  uint
 	pty, stdin  bool
@@ -78,6 +79,7 @@ func (f *startFlags) add(cmd *cobra.Command) {
 	for _, name := range []string{"dir", "bash", "env", "keep-env", "clean-env"} {
 		flags.AddFlag(shared.Flags().Lookup(name))
 	}
+	f.approve.add(cmd)
 	flags.BoolVar(&f.pty, "pty", false, "run it on a terminal of its own")
 	flags.UintVar(&f.rows, "rows", 24, "the `ROWS` of that terminal")
 	flags.UintVar(&f.cols, "cols", 80, "the `COLUMNS` of that terminal")
@@ -109,6 +111,9 @@ func (f *startFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 		return err
 	}
 	spec.Command = script
+	if err := f.approve.once(ctx, cmd, &f.shell, f.where.session, f.where.console, script); err != nil {
+		return err
+	}
 	if f.where.at != nil {
 		return f.inSession(ctx, cmd, spec)
 	}

@@ -33,6 +33,7 @@ type mcpFlags struct {
 	structured          bool
 	keep                string
 	on                  sessions.On
+	approve             mcpApprove
 	quiet               bool // what there is to be warned of was said before
 }
 
@@ -73,6 +74,9 @@ With --keep the sessions stay when the host ends, with their jobs and terminals:
 the same project it finds its shell as it was left, and is told so. See limpet help session;
 limpet run -s NAME is the same shell, for you. A command that runs when the host ends goes on as
 a job. Two hosts at a time in one project have a session each.
+
+With --approve ask, what is not known to change nothing waits for a person, who answers by limpet approvals answer
+at a terminal; see limpet help approvals. With --elicit the host is asked to show the question, too.
 
 With --on TARGET all of that is on another machine, where limpet is copied if it is not there; all other flags, and
 their paths, are about that machine. A connection that breaks is dialled again, and the agent goes on where it was.
@@ -115,6 +119,7 @@ func (f *mcpFlags) add(cmd *cobra.Command) {
 	durationVar(flags, &f.timeout, "timeout", mcpserver.DefaultTimeout, "stop a command that runs longer than `TIME`, if the call does not say otherwise")
 	durationVar(flags, &f.maxTimeout, "max-timeout", mcpserver.DefaultMaxTimeout, "let no call ask for a longer `TIME` than this")
 	flags.StringVar(&f.onTimeout, "on-timeout", "stop", "what a timeout does, if the call does not say otherwise: stop, or background, where the command runs on as a job")
+	f.approve.add(cmd)
 	share("idle-timeout")
 	share(mcpShellNames...)
 	share(sandboxNames...)
@@ -229,6 +234,10 @@ func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
 	if err != nil {
 		return none(err)
 	}
+	approve, err := f.approve.sessions(cmd, &f.shell)
+	if err != nil {
+		return none(err)
+	}
 	dir := f.shell.dir
 	if dir != "" || policy == nil { // Else it is the workspace.
 		dir = absolute(cmp.Or(dir, "."))
@@ -245,7 +254,7 @@ func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
 				OutputLimit: mcpOutputLimit, SpoolLimit: mcpSpoolLimit,
 				Aliases: true, // What an agent defines by alias it means to use.
 			},
-			Policy: policy, StateDir: f.state, MaxSessions: f.maxSessions, IdleTimeout: idle,
+			Policy: policy, StateDir: f.state, MaxSessions: f.maxSessions, IdleTimeout: idle, Approve: approve,
 		},
 		server: mcpserver.Options{
 			Timeout: f.timeout, MaxTimeout: f.maxTimeout, IdleTimeout: f.shell.idleTimeout, OnTimeout: f.onTimeout,

@@ -160,6 +160,11 @@ func (f *mcpFlags) bornArgs(cmd *cobra.Command) []string {
 	for _, pattern := range slices.Compact(passed) {
 		add("keep-env", pattern)
 	}
+	for _, name := range mcpApproveNames {
+		if given(name) {
+			add(name, cmd.Flags().Lookup(name).Value.String())
+		}
+	}
 	if given("max-sessions") {
 		add("max-sessions", cmd.Flags().Lookup("max-sessions").Value.String())
 	}
@@ -214,8 +219,9 @@ func relay(ctx context.Context, client *stdio, agent wire.Agent) error {
 var errAgentOver = errors.New("the session was ended, or upgraded: start this again")
 
 // agentSessions are the options of sessions that an agent has made, by a keeper that was told how.
-func agentSessions(spec keeper.Spec) (*session.Options, error) {
+func agentSessions(spec keeper.Spec, questions string) (*session.Options, error) {
 	flags := mcpFlags{quiet: true}
+	flags.approve.dir = func() (string, error) { return questions, nil }
 	cmd := &cobra.Command{Use: "mcp"}
 	flags.add(cmd)
 	// The directory is the Spec's, and may be gone by now.

@@ -19,14 +19,15 @@ import (
 )
 
 type termStartFlags struct {
-	where  *termFlags
-	shell  shellFlags // of which there are dir, the environment and the sandbox
-	line   string
-	size   string
-	buffer byteSize
-	record string
-	attach bool
-	json   bool
+	where   *termFlags
+	shell   shellFlags // of which there are dir, the environment and the sandbox
+	approve approveFlag
+	line    string
+	size    string
+	buffer  byteSize
+	record  string
+	attach  bool
+	json    bool
 }
 
 func termStartCommand(where *termFlags) *cobra.Command {
@@ -78,6 +79,7 @@ func (f *termStartFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.buffer, "buffer", "keep the last `BYTES` of its output, at least, as in 65536, 64KiB or 2MiB")
 	flags.StringVar(&f.record, "record", "", "record all that it prints to a new `FILE`, as asciicast for asciinema")
 	share(sandboxNames...)
+	f.approve.add(cmd)
 	flags.BoolVar(&f.attach, "attach", false, "attach to it, instead of printing its id")
 	flags.BoolVar(&f.json, "json", false, "print the terminal as a line of JSON")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -97,6 +99,9 @@ func (f *termStartFlags) run(ctx context.Context, cmd *cobra.Command, args []str
 		if err := onTerminalOnly(cmd); err != nil {
 			return err
 		}
+	}
+	if err := f.approve.once(ctx, cmd, &f.shell, f.where.session, f.where.console, cmp.Or(f.line, quoted(args))); err != nil {
+		return err
 	}
 	started, err := f.start(ctx, cmd, order)
 	switch {

@@ -23,15 +23,12 @@ const (
 	TerminalsVar = "LIMPET_TERMINALS" // one value per registry of terminals
 )
 
+// Marks are the names of all marks.
+var Marks = []string{SessionVar, CommandVar, JobVar, TerminalVar, TerminalsVar}
+
 // Mark reports whether the variable is a mark of what limpet starts. Nobody passes one
 // on: what is started anew does not belong to what its program runs in.
-func Mark(name string) bool {
-	switch name {
-	case SessionVar, CommandVar, JobVar, TerminalVar, TerminalsVar:
-		return true
-	}
-	return false
-}
+func Mark(name string) bool { return slices.Contains(Marks, name) }
 
 // What the name of a secret looks like. A command does not get it unless it is
 // said so: whoever can make it run "env" would have it. Plain comparisons, not

@@ -14,18 +14,18 @@ import (
 // agentVar has the path of the socket of the SSH agent.
 const agentVar = "SSH_AUTH_SOCK"
 
-// callerVars say where a caller is: they are not those of the program that made the session. The model is
+// CallerVars say where a caller is: they are not those of the program that made the session. The model is
 // update-environment of tmux(1).
-var callerVars = []string{
+var CallerVars = []string{
 	agentVar, "SSH_CONNECTION", "SSH_TTY", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "TERM", "COLORTERM",
 }
 
 // CallerEnv returns what a caller with an environment brings to a session, for command.Request.UpdateEnv.
 func CallerEnv(env []string) []string {
-	entries := slices.Clone(callerVars)
+	entries := slices.Clone(CallerVars)
 	for _, entry := range env { // The last one of a name wins.
 		name, _, _ := strings.Cut(entry, "=")
-		if i := slices.Index(callerVars, name); i >= 0 {
+		if i := slices.Index(CallerVars, name); i >= 0 {
 			entries[i] = entry
 		}
 	}

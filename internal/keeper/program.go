@@ -23,8 +23,8 @@ type Program struct {
 	Execute func(dir string) *exec.Cmd
 
 	// Sessions turns the Args of a Spec into options. It need not set the environment, which is that of the
-	// process, nor the State.
-	Sessions func(spec Spec) (*session.Options, error)
+	// process, nor the State. Questions is where it asks people: see [Registry.Questions].
+	Sessions func(spec Spec, questions string) (*session.Options, error)
 
 	// Agent serves an agent, until ctx or the connection ends. Calls that name no session mean the one of the name.
 	// The agent may open others.
@@ -41,7 +41,7 @@ func (k *keeper) options(spec Spec, dir string, ssh agent) (*session.Options, er
 			return nil, errArgs
 		}
 		var err error
-		if opts, err = k.program.Sessions(spec); err != nil {
+		if opts, err = k.program.Sessions(spec, k.registry.Questions()); err != nil {
 			return nil, fmt.Errorf("%q: %w", spec.Args, err)
 		}
 	}

@@ -36,6 +36,9 @@ const placeFile = "place"
 // may outlive a keeper that is killed, and the next of its name has them.
 const byName = "of"
 
+// asking is beside the keepers' directories too, and has the questions that people are asked now: see package questions.
+const asking = "asking"
+
 // mostRecord bounds a record that is read: whoever owns the directory may have put anything there.
 const mostRecord = 1 << 20
 

@@ -91,6 +91,10 @@ func (r *Registry) Place() (string, error) {
 // "terminals", as far as there were any: also those of a session that has ended, for as long as that is remembered.
 func (r *Registry) StateDir(name string) string { return filepath.Join(r.dir, byName, name) }
 
+// Questions is where programs of this user ask people, the keepers among them: a directory of package questions. No sandbox
+// sees it.
+func (r *Registry) Questions() string { return filepath.Join(r.dir, asking) }
+
 // entry is a keeper's directory.
 type entry struct {
 	dir    string
@@ -231,7 +235,7 @@ func (r *Registry) readEntries() ([]entry, error) {
 	}
 	var list []entry
 	for _, one := range found {
-		if !one.IsDir() || one.Name() == byName {
+		if !one.IsDir() || one.Name() == byName || one.Name() == asking {
 			continue
 		}
 		e := entry{dir: filepath.Join(r.dir, one.Name())}

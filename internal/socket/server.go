@@ -41,8 +41,8 @@ func NewServer(handler http.Handler, refuse func(w http.ResponseWriter, why erro
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.request(1)
 			defer s.request(-1)
-			if err, _ := r.Context().Value(peerKey{}).(error); err != nil {
-				refuse(w, err)
+			if p, _ := r.Context().Value(peerKey{}).(peer); p.err != nil {
+				refuse(w, p.err)
 				return
 			}
 			handler.ServeHTTP(w, r)
@@ -51,7 +51,7 @@ func NewServer(handler http.Handler, refuse func(w http.ResponseWriter, why erro
 		ErrorLog:    log.New(quiet{}, "", 0),
 		BaseContext: func(net.Listener) context.Context { return s.life },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, peerKey{}, CheckPeer(c))
+			return context.WithValue(ctx, peerKey{}, peerOf(c))
 		},
 		ConnState: s.count,
 	}
@@ -70,8 +70,25 @@ func (s *Server) Serve(l net.Listener) {
 	s.over.Go(func() { _ = s.http.Serve(l) }) // It is closed by Close alone.
 }
 
-// peerKey is that of the error of a connection in its context.
+// peerKey is that of the peer of a connection in its context.
 type peerKey struct{}
+
+// peer is the process that has made a connection; its pid is 0 if that is not known. Err is why it is refused.
+type peer struct {
+	pid int
+	err error
+}
+
+// PeerPID is the process that has sent a request, by the context of that, or that had, if it has handed its connection on. It is 0 if
+// it is not known, as on systems other than Linux.
+func PeerPID(ctx context.Context) int {
+	p, _ := ctx.Value(peerKey{}).(peer)
+	return p.pid
+}
+
+// CheckPeer refuses a connection by a unix socket that is not of this user, where the system tells. Other connections
+// it lets through: who makes them knows who is there.
+func CheckPeer(c net.Conn) error { return peerOf(c).err }
 
 // quiet takes what the HTTP server says: that of a client which went away.
 type quiet struct{}

@@ -22,16 +22,14 @@ func shortened(dir, name string, do func(path string) error) error {
 	return do(filepath.Join("/proc/self/fd", strconv.Itoa(int(d.Fd())), name))
 }
 
-// CheckPeer refuses a connection by a unix socket that is not of this user. Other connections
-// it lets through: who makes them knows who is there.
-func CheckPeer(c net.Conn) error {
+func peerOf(c net.Conn) peer {
 	unix, ok := c.(*net.UnixConn)
 	if !ok {
-		return nil
+		return peer{}
 	}
 	raw, err := unix.SyscallConn()
 	if err != nil {
-		return err
+		return peer{err: err}
 	}
 	var (
 		cred   *syscall.Ucred
@@ -40,13 +38,13 @@ func CheckPeer(c net.Conn) error {
 	if err := raw.Control(func(fd uintptr) {
 		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	}); err != nil {
-		return err
+		return peer{err: err}
 	}
 	if failed != nil {
-		return failed
+		return peer{err: failed}
 	}
 	if int(cred.Uid) != os.Geteuid() {
-		return fmt.Errorf("this is for user %d, and not for user %d", os.Geteuid(), cred.Uid)
+		return peer{err: fmt.Errorf("this is for user %d, and not for user %d", os.Geteuid(), cred.Uid)}
 	}
-	return nil
+	return peer{pid: int(cred.Pid)}
 }

@@ -1,6 +1,8 @@
 package approve
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,45 +39,98 @@ func Terminal() *os.File {
 	return tty
 }
 
-// Ask shows a question on a terminal, and waits for a key. File is the text of the file that the script runs, if it does no more than
-// that. What was typed before the question counts for nothing.
-func Ask(ctx context.Context, tty *os.File, q approval.Question, file string) (approval.Answer, error) {
+// About is what else a question shows.
+type About struct {
+	From  string // who asks; empty: this limpet
+	File  string // the text of the file that the script runs, if it does no more than that
+	Stdin string // what the script reads
+}
+
+// Ask shows a question on a terminal, and waits for a key; of a no with a reason, for a line. What was typed before the question counts
+// for nothing. When ctx ends the error is its cause.
+func Ask(ctx context.Context, tty *os.File, q approval.Question, about About) (approval.Reply, error) {
+	fail := func(err error) (approval.Reply, error) {
+		return approval.Reply{}, fmt.Errorf("asking on the terminal: %w", err)
+	}
 	fd := int(tty.Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
-		return approval.No, fmt.Errorf("asking on the terminal: %w", err)
+		return fail(err)
 	}
 	defer term.Restore(fd, before) // Best effort: the terminal may be gone.
 	_ = flush(fd)                  // As above.
-	if _, err := io.WriteString(tty, strings.ReplaceAll(asked(q, file), "\n", "\r\n")); err != nil {
-		return approval.No, fmt.Errorf("asking on the terminal: %w", err)
+	if _, err := io.WriteString(tty, strings.ReplaceAll(asked(q, about)+keysFor(q), "\n", "\r\n")); err != nil {
+		return fail(err)
 	}
 	key, err := readKey(ctx, tty)
 	if err != nil {
 		_, _ = io.WriteString(tty, "\r\n") // As above.
-		return approval.No, err
+		return approval.Reply{}, err
 	}
-	answer, said := meaning(key)
-	_, _ = io.WriteString(tty, said+"\r\n") // As above.
-	return answer, nil
+	answer, said := meaning(q, key)
+	_, _ = io.WriteString(tty, said) // As above.
+	if key != 'r' && key != 'R' {
+		_, _ = io.WriteString(tty, "\r\n") // As above.
+		return approval.Reply{Answer: answer}, nil
+	}
+	_ = term.Restore(fd, before) // The line is edited as the terminal does it.
+	reason, err := readLine(ctx, tty)
+	if err != nil {
+		_, _ = io.WriteString(tty, "\n") // As above.
+	}
+	return approval.Reply{Reason: reason}, err
 }
 
 // meaning is what a key means, and what is shown for it. Whatever is not yes is no: Enter, Escape and Ctrl-C, too.
-func meaning(key byte) (approval.Answer, string) {
+func meaning(q approval.Question, key byte) (approval.Answer, string) {
 	switch key {
 	case 'y', 'Y':
 		return approval.Once, "yes"
 	case 's', 'S':
-		return approval.Session, "yes, and whenever it comes again"
+		return approval.Session, cmp.Or(yesAgain(q), "yes")
+	case 'r', 'R':
+		return approval.No, "no, because: "
 	}
 	return approval.No, "no"
 }
 
 // readKey waits for a key; ctx ends that.
 func readKey(ctx context.Context, tty *os.File) (byte, error) {
+	keys, err := read(ctx, tty)
+	if err != nil || len(keys) > 1 {
+		return 0, err // More than one byte is a paste or a special key, and no answer.
+	}
+	return keys[0], nil
+}
+
+// longestReason bounds a line, in bytes.
+const longestReason = 1000
+
+// readLine waits for a line, and returns it without its end; ctx ends that. A terminal that ends the line early, by Ctrl-D, ends it too.
+func readLine(ctx context.Context, tty *os.File) (string, error) {
+	var line []byte
+	for len(line) < longestReason {
+		more, err := read(ctx, tty)
+		if errors.Is(err, io.EOF) && ctx.Err() == nil {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		line = append(line, more...)
+		if text, whole := bytes.CutSuffix(line, []byte("\n")); whole {
+			line = text
+			break
+		}
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(line), "")), nil
+}
+
+// read waits for what is typed, and returns it; ctx ends that. There is at least a byte of it.
+func read(ctx context.Context, tty *os.File) ([]byte, error) {
 	ended, end, err := os.Pipe() // Poll sees its end.
 	if err != nil {
-		return 0, fmt.Errorf("asking on the terminal: %w", err)
+		return nil, fmt.Errorf("asking on the terminal: %w", err)
 	}
 	defer ended.Close()
 	stop := context.AfterFunc(ctx, func() { _ = end.Close() }) // Nothing was written.
@@ -91,32 +146,40 @@ func readKey(ctx context.Context, tty *os.File) (byte, error) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return 0, fmt.Errorf("asking on the terminal: %w", err)
+			return nil, fmt.Errorf("asking on the terminal: %w", err)
 		case fds[1].Revents != 0:
-			return 0, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
-		var keys [16]byte
+		var keys [256]byte
 		n, err := unix.Read(int(tty.Fd()), keys[:])
 		switch {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
 		case err != nil || n == 0:
-			return 0, fmt.Errorf("asking on the terminal: it is gone: %w", errors.Join(err, io.EOF))
-		case n > 1:
-			return 0, nil // More than one byte is a paste or a special key, and no answer.
+			return nil, fmt.Errorf("asking on the terminal: it is gone: %w", errors.Join(err, io.EOF))
 		}
-		return keys[0], nil
+		return keys[:n], nil
 	}
 }
 
 // asked is the text of a question.
-func asked(q approval.Question, file string) string {
+func asked(q approval.Question, about About) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "limpet: may this run in %s?\n\n", Escape(q.Dir))
+	who := "limpet: "
+	if about.From != "" {
+		who += Escape(about.From) + " asks: "
+	}
+	if q.Input != "" {
+		fmt.Fprintf(&b, "%smay this be typed to %s?\n\n", who, Escape(q.Input))
+	} else {
+		fmt.Fprintf(&b, "%smay this run in %s?\n\n", who, Escape(q.Dir))
+	}
 	lines(&b, q.Script)
-	if file != "" {
-		b.WriteString("\nThe file has:\n\n")
-		lines(&b, file)
+	for _, more := range []struct{ title, text string }{{"The file has", about.File}, {"It reads", about.Stdin}} {
+		if more.text != "" {
+			fmt.Fprintf(&b, "\n%s:\n\n", more.title)
+			lines(&b, more.text)
+		}
 	}
 	b.WriteString("\n")
 	shown := make([]string, 0, len(q.Judgement.Findings))
@@ -140,12 +203,27 @@ func asked(q approval.Question, file string) string {
 		}
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
-	b.WriteString("\ny: yes   ")
-	if !q.Changed { // Else it may be another command by then.
-		b.WriteString("s: yes, and whenever it comes again   ")
-	}
-	b.WriteString("any other key: no  ")
 	return b.String()
+}
+
+// keysFor says which keys answer a question.
+func keysFor(q approval.Question) string {
+	keys := "\ny: yes   "
+	if again := yesAgain(q); again != "" {
+		keys += "s: " + again + "   "
+	}
+	return keys + "r: no, with a reason   any other key: no  "
+}
+
+// yesAgain is what the answer Session means; empty if it means no more than Once.
+func yesAgain(q approval.Question) string {
+	switch {
+	case q.Input != "":
+		return "yes, and whatever else is typed there"
+	case q.Changed: // It may be another command by then.
+		return ""
+	}
+	return "yes, and whenever it comes again"
 }
 
 // reasonsMax bounds the reasons that are shown, and shortMax the part of the script with each, in bytes.

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+)
+
+// answer is what a call of a tool has come to.
+type answer struct {
+	failed bool
+	text   string
+}
+
+// calls calls a tool, and does not wait for it.
+func calls(t *testing.T, c *mcp.ClientSession, name string, arguments map[string]any) <-chan answer {
+	ended := make(chan answer, 1)
+	go func() {
+		res, err := c.CallTool(testenv.Context(t), &mcp.CallToolParams{Name: name, Arguments: arguments})
+		if err != nil {
+			ended <- answer{true, err.Error()}
+			return
+		}
+		ended <- answer{res.IsError, res.Content[0].(*mcp.TextContent).Text}
+	}()
+	return ended
+}
+
+func runs(command string) map[string]any { return map[string]any{"command": command} }
+
+// An agent waits for a person, who answers at a terminal that has nothing to do with it.
+func TestAPersonAnswersWhatAnAgentWants(t *testing.T) {
+	for name, args := range map[string][]string{"here": nil, "kept": {"--keep"}} {
+		t.Run(name, func(t *testing.T) {
+			p := newMCPPlace(t)
+			t.Setenv("XDG_STATE_HOME", p.state)
+			c := p.stdio(append([]string{"--approve", "ask"}, args...)...)
+			assert.False(t, (<-calls(t, c.ClientSession, "run_command", runs("ls | wc -l"))).failed, "it changes nothing")
+
+			waits := calls(t, c.ClientSession, "run_command", runs("touch one"))
+			testenv.Await(t, "the question", func() bool { return p.limpet("approvals", "list", "--json") != "" })
+			var q struct {
+				ID, From, Session, Dir, Script, Reason string
+				Age                                    float64 `json:"age_seconds"`
+				Left                                   float64 `json:"left_seconds"`
+			}
+			require.NoError(t, json.Unmarshal([]byte(p.limpet("approvals", "list", "--json")), &q))
+			assert.Equal(t, "touch one", q.Script)
+			assert.Equal(t, p.dir, q.Dir)
+			assert.Equal(t, "it writes files", q.Reason)
+			assert.Regexp(t, `^limpet mcp for \S+ \S+$`, q.From)
+			assert.Positive(t, q.Age)
+			assert.Positive(t, q.Left)
+			require.NoFileExists(t, filepath.Join(p.dir, "one"))
+
+			tm := onTerminal(t, p.home, "xterm", "approvals", "answer", q.ID[:6])
+			tm.sees("session " + q.Session + ", asks: may this run in " + p.dir)
+			tm.sees("  | touch one\r\n")
+			tm.types("y")
+			tm.exits(0)
+			assert.False(t, (<-waits).failed)
+			require.FileExists(t, filepath.Join(p.dir, "one"))
+
+			tm = onTerminal(t, p.home, "xterm", "approvals", "answer", "--wait")
+			tm.sees("waits for questions, until Ctrl-C")
+			waits = calls(t, c.ClientSession, "run_command", map[string]any{"command": "tee two", "stdin": "some text"})
+			tm.sees("  | tee two\r\n")
+			tm.sees("It reads:")
+			tm.sees("  | some text\r\n")
+			tm.types("r")
+			tm.sees("no, because: ")
+			tm.types("call it three\n")
+			refused := <-waits
+			assert.True(t, refused.failed)
+			assert.Equal(t, "not approved: tee two: it writes files; the answer was no: call it three. Nothing ran. Do it in another way, or tell the user why it is needed.", refused.text)
+			require.NoFileExists(t, filepath.Join(p.dir, "two"))
+
+			waits = calls(t, c.ClientSession, "terminal_create", map[string]any{"argv": []string{"touch", "three"}})
+			tm.sees("  | touch three\r\n")
+			tm.types("s")
+			assert.False(t, (<-waits).failed)
+			testenv.Await(t, "the file", func() bool { return exec.Command("test", "-e", filepath.Join(p.dir, "three")).Run() == nil })
+			tm.types(ctrlC)
+			tm.exits(codeSignal + int(syscall.SIGINT))
+			c.leaves()
+			if args != nil {
+				p.closeKept()
+			}
+		})
+	}
+}
+
+// A call that is given up asks no more, and whoever is at the question is told.
+func TestAQuestionIsTakenAwayWithTheCall(t *testing.T) {
+	p := newMCPPlace(t)
+	t.Setenv("XDG_STATE_HOME", p.state)
+	c := p.stdio("--approve", "ask")
+	ctx, cancel := context.WithCancel(testenv.Context(t))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = c.CallTool(ctx, &mcp.CallToolParams{Name: "run_command", Arguments: runs("touch one")}) // It is cancelled.
+	}()
+	tm := onTerminal(t, p.home, "xterm", "approvals", "answer", "--wait")
+	tm.sees("any other key: no")
+	cancel()
+	<-ended
+	tm.sees("that is not asked any more")
+	tm.types(ctrlC)
+	tm.exits(codeSignal + int(syscall.SIGINT))
+	require.NoFileExists(t, filepath.Join(p.dir, "one"))
+}
+
+func TestNobodyAnswersInTime(t *testing.T) {
+	p := newMCPPlace(t)
+	c := p.stdio("--approve", "ask", "--approve-wait", "100ms")
+	refused := <-calls(t, c.ClientSession, "run_command", runs("touch one"))
+	assert.True(t, refused.failed)
+	assert.Equal(t, "not approved: touch one: it writes files; there is nobody to ask: nobody has answered within 100ms; a person answers by limpet approvals answer, at a terminal. Nothing ran. Go on with what needs no approval, or tell the user what is to be approved.", refused.text)
+	assert.Empty(t, p.limpet("approvals", "list", "--json"))
+}
+
+func TestWhatIsDeniedAsksNobody(t *testing.T) {
+	p := newMCPPlace(t)
+	c := p.stdio("--approve", "deny")
+	refused := <-calls(t, c.ClientSession, "run_command", runs("touch one"))
+	assert.Contains(t, refused.text, "there is nobody to ask: it was started with --approve deny")
+	assert.False(t, (<-calls(t, c.ClientSession, "run_command", runs("ls"))).failed)
+}
+
+// What an agent runs cannot answer, not even on a terminal of its own.
+func TestAnAgentCannotAnswerItself(t *testing.T) {
+	p := newMCPPlace(t)
+	t.Setenv("XDG_STATE_HOME", p.state)
+	c := p.stdio("--approve", "ask")
+	started := calls(t, c.ClientSession, "terminal_create", map[string]any{"argv": []string{"bash", "--norc"}})
+	tm := onTerminal(t, p.home, "xterm", "approvals", "answer", "--wait")
+	tm.sees("  | bash --norc\r\n")
+	tm.types("y")
+	res := <-started
+	require.False(t, res.failed, res.text)
+	list, err := c.CallTool(testenv.Context(t), &mcp.CallToolParams{Name: "terminal_list"})
+	require.NoError(t, err)
+	b, err := json.Marshal(list.StructuredContent)
+	require.NoError(t, err)
+	var all struct{ Terminals []struct{ Terminal string } }
+	require.NoError(t, json.Unmarshal(b, &all))
+	require.Len(t, all.Terminals, 1)
+	id := all.Terminals[0].Terminal
+	typed := calls(t, c.ClientSession, "terminal_send_keys", map[string]any{"terminal": id, "keys": []string{"limpet approvals answer --wait; echo status $?", "Enter"}, "settle_seconds": 0})
+	tm.sees("may this be typed to " + id)
+	tm.types("s")
+	require.False(t, (<-typed).failed)
+	testenv.Await(t, "it to be refused", func() bool {
+		res := <-calls(t, c.ClientSession, "terminal_screen", map[string]any{"terminal": id})
+		return strings.Contains(res.text, "or runs in a session of limpet") && strings.Contains(res.text, "status 1")
+	})
+	tm.types(ctrlC)
+	tm.exits(codeSignal + int(syscall.SIGINT))
+}

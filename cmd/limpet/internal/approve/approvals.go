@@ -1,0 +1,246 @@
+package approve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/internal/questions"
+	"github.com/limpet-sh/limpet/internal/statedir"
+)
+
+// Program is what the program is, for questions.
+type Program struct {
+	Dir   func() (string, error) // where they are
+	Until func(context.Context) (context.Context, func())
+	Note  func(format string, args ...any) // tells the user something
+	Ended func(context.Context) error      // what became of a program that a signal ended; nil if none did
+}
+
+// ApprovalsCommand is limpet approvals.
+func ApprovalsCommand(p Program, help *cobra.Command, noCommand cobra.PositionalArgs) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "approvals",
+		Short: "Answer what limpet asks before something runs",
+		Long: `A limpet that has no terminal, as limpet mcp --approve ask, asks whoever uses the machine: the question waits until it is
+answered here, at a terminal of yours, or its time is over.
+
+What runs in a session, a job or a terminal of limpet cannot answer: it is what the questions are about. An agent that runs
+programs in other ways than by limpet can start limpet on a terminal of its own making; see docs/approval.md.`,
+		Example: "  limpet approvals list\n  limpet approvals answer\n  limpet approvals answer --wait",
+		Args:    noCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(listCommand(p), answerCommand(p), help)
+	return cmd
+}
+
+func listCommand(p Program) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the questions that wait",
+		Long: `List prints the questions that wait for an answer, the oldest first. With --json it prints one object a line, with id, from, session, dir, script,
+input, reason, age_seconds and left_seconds.`,
+		Args: noun.Wants(0, 0, "wants no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := p.Dir()
+			if err != nil {
+				return err
+			}
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			open, err := questions.List(ctx, dir)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				for _, q := range open {
+					if err := noun.JSON(os.Stdout, toOpenJSON(q)); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			if len(open) == 0 {
+				p.Note("nothing waits for an answer")
+				return nil
+			}
+			rows := [][]string{{"ID", "AGE", "FROM", "SESSION", "SCRIPT", "WHY"}}
+			for _, q := range open {
+				reason, _ := q.Question.Why()
+				rows = append(rows, []string{q.ID, q.Age.Round(time.Second).String(), Escape(q.From), Escape(q.Session), Escape(shortened(q.Question.Script)), reason})
+			}
+			return noun.Table(os.Stdout, rows...)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object a line")
+	return cmd
+}
+
+// openJSON is a line of list --json. Its names are a promise: they only ever grow.
+type openJSON struct {
+	ID      string  `json:"id"`
+	From    string  `json:"from"`
+	Session string  `json:"session"`
+	Dir     string  `json:"dir,omitempty"`
+	Script  string  `json:"script"`
+	Input   string  `json:"input,omitempty"` // what the script is typed to
+	Reason  string  `json:"reason"`
+	Age     float64 `json:"age_seconds"`
+	Left    float64 `json:"left_seconds,omitempty"`
+}
+
+func toOpenJSON(q questions.Open) openJSON {
+	reason, _ := q.Question.Why()
+	return openJSON{q.ID, q.From, q.Session, q.Question.Dir, q.Question.Script, q.Question.Input, reason, q.Age.Seconds(), q.Left.Seconds()}
+}
+
+func answerCommand(p Program) *cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "answer [ID]",
+		Short: "Answer a question, or all that wait, at the terminal",
+		Long: `Answer shows the questions that wait, one after the other, or that of an ID, of which the beginning is enough, and reads a key for each: y is yes, s is yes whenever the
+same comes again in that session, r is no with a reason that whoever asked is told, and any other key is no.
+With --wait it goes on with those that come, until Ctrl-C.`,
+		Example: "  limpet approvals answer\n  limpet approvals answer --wait",
+		Args:    noun.Wants(0, 1, "wants the ID of a question, or nothing"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if wait && len(args) > 0 {
+				return noun.Usagef(cmd, "--wait is for all that come: it cannot go with an ID")
+			}
+			dir, err := p.Dir()
+			if err != nil {
+				return err
+			}
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			err = p.answer(ctx, cmd, dir, args, wait)
+			if ended := p.Ended(ctx); ended != nil && (err == nil || ctx.Err() != nil) {
+				return ended
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "wait for those that come, until Ctrl-C")
+	return cmd
+}
+
+// answer answers the questions that are meant.
+func (p Program) answer(ctx context.Context, cmd *cobra.Command, dir string, args []string, wait bool) error {
+	tty := Terminal()
+	if tty == nil {
+		return errors.New("a person answers at a terminal: limpet has none, or is in the background of one, or runs in a session of limpet")
+	}
+	defer tty.Close() // Nothing is lost.
+	var changes <-chan fsnotify.Event
+	if wait {
+		w, err := watched(dir)
+		if err != nil {
+			return err
+		}
+		defer w.Close() // As above.
+		changes = w.Events
+	}
+	for said := false; ; {
+		open, err := questions.List(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if len(args) > 0 {
+			if open, err = named(cmd, args[0], open); err != nil {
+				return err
+			}
+		}
+		for _, q := range open {
+			if err := p.one(ctx, tty, dir, q); err != nil {
+				return err
+			}
+		}
+		switch {
+		case !wait && len(open) == 0 && !said:
+			p.Note("nothing waits for an answer")
+			return nil
+		case !wait && (len(args) > 0 || len(open) == 0):
+			return nil
+		case wait && len(open) == 0:
+			if !said {
+				p.Note("waits for questions, until Ctrl-C")
+			}
+			select {
+			case <-changes:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		said = true
+	}
+}
+
+// watched watches the directory of questions, which is made if it must be.
+func watched(dir string) (*fsnotify.Watcher, error) {
+	if err := os.MkdirAll(dir, statedir.DirMode); err != nil {
+		return nil, err
+	}
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("waiting for questions: %w", err)
+	}
+	if err := w.Add(dir); err != nil {
+		_ = w.Close() // Nothing is lost.
+		return nil, fmt.Errorf("waiting for questions: %w", err)
+	}
+	return w, nil
+}
+
+// named is the question of an ID.
+func named(cmd *cobra.Command, id string, open []questions.Open) ([]questions.Open, error) {
+	ids := make([]string, len(open))
+	for i, q := range open {
+		ids[i] = q.ID
+	}
+	id, found, err := noun.Pick(cmd, "question", id, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range open {
+		if found && q.ID == id {
+			return []questions.Open{q}, nil
+		}
+	}
+	return nil, fmt.Errorf("no question %q waits for an answer: limpet approvals list has those that do", id)
+}
+
+// errOver is the cause for which a question is taken from the terminal.
+var errOver = errors.New("the question is over")
+
+// one asks a person one question, for as long as it is open.
+func (p Program) one(ctx context.Context, tty *os.File, dir string, q questions.Open) error {
+	asking, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	go func() { // It ends with the question, or with asking.
+		defer close(over)
+		if questions.Over(asking, dir, q.ID) == nil {
+			cancel(errOver)
+		}
+	}()
+	defer func() { cancel(nil); <-over }()
+	from := q.From + ", session " + q.Session + ","
+	reply, err := Ask(asking, tty, q.Question, About{From: from, Stdin: q.Stdin})
+	if err == nil {
+		err = questions.Answer(ctx, dir, q.ID, approval.Reply{Answer: reply.Answer, Reason: reply.Reason})
+	}
+	if errors.Is(err, errOver) || errors.Is(err, questions.ErrNotOpen) {
+		p.Note("that is not asked any more: somebody else has answered, or whoever asked gave up")
+		return nil
+	}
+	return err
+}

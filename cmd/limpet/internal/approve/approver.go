@@ -1,0 +1,177 @@
+package approve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/questions"
+	"github.com/limpet-sh/limpet/internal/script"
+	"github.com/limpet-sh/limpet/mcpserver"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// Sessions decide about what runs in sessions of which this program has no terminal: a person answers by limpet approvals.
+type Sessions struct {
+	Mode    string                 // of Modes, and not off
+	Changed bool                   // names may mean something else from the start, as behind startup files
+	Wait    time.Duration          // how long a person has
+	Elicit  bool                   // ask by the clients of agents, too
+	From    string                 // this program, for the person
+	Dir     func() (string, error) // where it asks
+}
+
+// DefaultWait is how long a person has to answer, as a rule.
+const DefaultWait = 5 * time.Minute
+
+// Approver is that of a session, for session.Options.Approve.
+func (s Sessions) Approver(name string, used bool) session.Approver {
+	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
+	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, name, q) }, &approval.Options{Home: home})
+	if used || s.Changed {
+		g.Changed()
+	}
+	return approver{g}
+}
+
+// approver is a gate, for a session.
+type approver struct{ gate *approval.Gate }
+
+// Approve implements session.Approver.
+func (a approver) Approve(ctx context.Context, act session.Action) (func(dir string) bool, error) {
+	if act.Kind == session.InputAction {
+		_, err := a.gate.PassInput(ctx, act.Input, act.Script)
+		return nil, err
+	}
+	pass, err := a.gate.Pass(ctx, whole(act), act.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return pass.Holds, nil
+}
+
+// Fork implements session.Approver.
+func (a approver) Fork() session.Approver { return approver{a.gate.Fork()} }
+
+// whole is the script of an action, behind what its environment is besides that of the session.
+func whole(act session.Action) string {
+	var b strings.Builder
+	for _, entry := range act.Env {
+		name, value, set := strings.Cut(entry, "=")
+		switch {
+		case slices.Contains(keeper.CallerVars, name): // They say where the caller is.
+		case set:
+			fmt.Fprintf(&b, "export %s=%s\n", name, script.Quote(value))
+		default:
+			fmt.Fprintf(&b, "unset %s\n", name)
+		}
+	}
+	for _, name := range act.Unset {
+		fmt.Fprintf(&b, "unset %s\n", name)
+	}
+	return b.String() + act.Script
+}
+
+// errNobody is the cause for which a question is given up that nobody has answered.
+var errNobody = errors.New("nobody has answered")
+
+// ask asks a person, at whatever terminal.
+func (s Sessions) ask(ctx context.Context, name string, q approval.Question) (approval.Reply, error) {
+	var no approval.Reply
+	refused := &approval.RefusedError{Question: q, Nobody: true}
+	if s.Mode == "deny" {
+		return no, fmt.Errorf("%w: it was started with --approve deny", refused)
+	}
+	dir, err := s.Dir()
+	if err != nil {
+		return no, fmt.Errorf("%w: %w", refused, err)
+	}
+	open := questions.Open{From: s.From, Session: name, Question: q}
+	wait := s.Wait
+	c, called := mcpserver.CallerOf(ctx)
+	if called {
+		if client := c.Client(); client != "" {
+			open.From += " for " + client
+		}
+		open.Stdin = c.Stdin()
+		wait = c.Within(wait)
+		defer c.Waits("waits until a person approves it")()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errNobody)
+	defer cancel()
+	ways := []func(context.Context) (approval.Reply, error){
+		func(ctx context.Context) (approval.Reply, error) { return questions.Ask(ctx, dir, open) },
+	}
+	if s.Elicit && called {
+		ways = append(ways, func(ctx context.Context) (approval.Reply, error) { return elicit(ctx, c, open) })
+	}
+	reply, err := first(ctx, ways)
+	if errors.Is(err, errNobody) {
+		err = fmt.Errorf("%w: nobody has answered within %v; a person answers by limpet approvals answer, at a terminal", refused, rounded(wait))
+	}
+	return reply, err
+}
+
+// first asks in several ways at a time, and returns the first answer. The others are withdrawn. If there is none the error is that
+// of the first way.
+func first(ctx context.Context, ways []func(context.Context) (approval.Reply, error)) (approval.Reply, error) {
+	type outcome struct {
+		way   int
+		reply approval.Reply
+		err   error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	outcomes := make(chan outcome)
+	for i, ask := range ways {
+		go func() { // All of them are waited for.
+			reply, err := ask(ctx)
+			outcomes <- outcome{i, reply, err}
+		}()
+	}
+	var best *outcome
+	for range ways {
+		one := <-outcomes
+		if one.err == nil {
+			cancel()
+		}
+		if best == nil || best.err != nil && (one.err == nil || one.way == 0) {
+			best = &one
+		}
+	}
+	cancel()
+	return best.reply, best.err
+}
+
+// elicit asks by the client of an agent. That nothing is chosen settles nothing: the question stays open elsewhere.
+func elicit(ctx context.Context, c mcpserver.Caller, q questions.Open) (approval.Reply, error) {
+	const yes, no = "yes, this time", "no"
+	choices := []string{no, yes}
+	again := yesAgain(q.Question)
+	if again != "" {
+		choices = append(choices, again)
+	}
+	choice, err := c.Elicit(ctx, asked(q.Question, About{From: "session " + q.Session, Stdin: q.Stdin}), choices...)
+	switch {
+	case err != nil:
+		return approval.Reply{}, err
+	case choice == yes:
+		return approval.Reply{Answer: approval.Once}, nil
+	case choice == again:
+		return approval.Reply{Answer: approval.Session}, nil
+	}
+	return approval.Reply{}, nil
+}
+
+// rounded is a time as people say it.
+func rounded(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/approve"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// mcpApprove are the flags of limpet mcp that say what an agent may do without a person.
+type mcpApprove struct {
+	mode   string
+	wait   time.Duration
+	elicit bool
+
+	dir func() (string, error) // where people are asked; nil: where the user's programs do
+}
+
+// mcpApproveNames are those flags.
+var mcpApproveNames = []string{"approve", "approve-wait", "elicit"}
+
+func (f *mcpApprove) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.mode, "approve", "off", "what is not known to change nothing: ask a person, who answers by limpet approvals, deny it, or off. `MODE` is ask, deny or off")
+	durationVar(flags, &f.wait, "approve-wait", approve.DefaultWait, "with --approve ask, refuse what nobody has approved within `TIME`; a host that gives calls up soon gets the answer sooner")
+	flags.BoolVar(&f.elicit, "elicit", false, "with --approve ask, have the host show the question, too (elicitation): for hosts that never answer for their users")
+}
+
+// sessions returns what decides about a session, for session.Options; nil: nothing does.
+func (f *mcpApprove) sessions(cmd *cobra.Command, shell *shellFlags) (func(string, bool) session.Approver, error) {
+	given := cmd.Flags().Changed
+	switch {
+	case f.mode != "ask" && (given("approve-wait") || given("elicit")):
+		return nil, usagef(cmd, "--approve-wait and --elicit mean nothing without --approve ask")
+	case f.wait <= 0:
+		return nil, usagef(cmd, "--approve-wait %v: wants a time, as in 5m", f.wait)
+	}
+	dir := f.dir
+	if dir == nil {
+		dir = questionsDir
+	}
+	s := approve.Sessions{
+		Mode: f.mode, Changed: shell.login || len(shell.initFiles) > 0, Wait: f.wait, Elicit: f.elicit, From: "limpet mcp", Dir: dir,
+	}
+	switch f.mode {
+	case "off":
+		return nil, nil
+	case "ask", "deny":
+		return s.Approver, nil
+	}
+	return nil, usagef(cmd, "--approve %q: it is one of %s", f.mode, strings.Join(approve.Modes, ", "))
+}

@@ -1,0 +1,141 @@
+package questions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/questions"
+	"github.com/limpet-sh/limpet/internal/testenv"
+)
+
+// answerVar has the test binary answer a question with yes instead of running tests: its directory.
+const answerVar = "LIMPET_TEST_ANSWER"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(answerVar)
+	if dir == "" {
+		os.Exit(testenv.Main(m))
+	}
+	open, err := questions.List(context.Background(), dir)
+	if err == nil {
+		err = questions.Answer(context.Background(), dir, open[0].ID, approval.Reply{Answer: approval.Once})
+	}
+	fmt.Print(err)
+}
+
+// outcome is what Ask returns.
+type outcome struct {
+	reply approval.Reply
+	err   error
+}
+
+// ask asks a question, and returns it when it is open, with what comes of it.
+func ask(t *testing.T, ctx context.Context, dir, script string) (questions.Open, <-chan outcome) {
+	t.Helper()
+	before := listed(t, dir)
+	ended := make(chan outcome, 1)
+	go func() {
+		reply, err := questions.Ask(ctx, dir, questions.Open{From: "a test", Session: "s", Question: approval.Question{
+			Script: script, Dir: "/tmp", Judgement: approval.Judge(script, nil),
+		}})
+		ended <- outcome{reply, err}
+	}()
+	testenv.Await(t, "the question", func() bool { return len(listed(t, dir)) > len(before) })
+	now := listed(t, dir)
+	return now[len(now)-1], ended
+}
+
+func listed(t *testing.T, dir string) []questions.Open {
+	t.Helper()
+	list, err := questions.List(testenv.Context(t), dir)
+	require.NoError(t, err)
+	return list
+}
+
+func TestAQuestionIsThereUntilItIsAnswered(t *testing.T) {
+	dir := filepath.Join(testenv.TempDir(t), "q")
+	assert.Empty(t, listed(t, dir), "there is no directory")
+	first, firstEnds := ask(t, testenv.Context(t), dir, "rm a")
+	second, secondEnds := ask(t, testenv.Context(t), dir, "rm b")
+	assert.Equal(t, "rm a", first.Question.Script)
+	assert.Equal(t, approval.Ask, first.Question.Judgement.Verdict)
+	assert.Equal(t, "it deletes files", first.Question.Judgement.Findings[0].Reason)
+	assert.Equal(t, os.Getpid(), first.PID)
+	assert.Positive(t, first.Age)
+	require.NoError(t, questions.Answer(testenv.Context(t), dir, second.ID, approval.Reply{Reason: "use trash"}))
+	assert.Equal(t, outcome{reply: approval.Reply{Reason: "use trash"}}, <-secondEnds)
+	require.ErrorIs(t, questions.Answer(testenv.Context(t), dir, second.ID, approval.Reply{Answer: approval.Once}), questions.ErrNotOpen)
+	assert.Len(t, listed(t, dir), 1)
+	require.NoError(t, questions.Answer(testenv.Context(t), dir, first.ID, approval.Reply{Answer: approval.Session}))
+	assert.Equal(t, outcome{reply: approval.Reply{Answer: approval.Session}}, <-firstEnds)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestWhoeverWaitsHearsThatAQuestionIsOver(t *testing.T) {
+	dir := filepath.Join(testenv.TempDir(t), "q")
+	gaveUp := errors.New("gave up")
+	ctx, cancel := context.WithCancelCause(testenv.Context(t))
+	q, ends := ask(t, ctx, dir, "rm a")
+	waits, leave := context.WithCancelCause(testenv.Context(t))
+	leave(gaveUp)
+	require.ErrorIs(t, questions.Over(waits, dir, q.ID), gaveUp, "it is still asked")
+	over := make(chan error, 1)
+	go func() { over <- questions.Over(testenv.Context(t), dir, q.ID) }()
+	cancel(gaveUp)
+	require.ErrorIs(t, (<-ends).err, gaveUp)
+	require.NoError(t, <-over)
+	require.NoError(t, questions.Over(testenv.Context(t), dir, q.ID))
+}
+
+// A program that was killed leaves its socket.
+func TestWhatNobodyAsksAnyMoreIsRemoved(t *testing.T) {
+	dir := testenv.TempDir(t)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "x.question"), Net: "unix"})
+	require.NoError(t, err)
+	l.SetUnlinkOnClose(false)
+	require.NoError(t, l.Close())
+	assert.Empty(t, listed(t, dir))
+	require.NoFileExists(t, filepath.Join(dir, "x.question"))
+}
+
+func TestADirectoryOfOthersIsNotUsed(t *testing.T) {
+	dir := testenv.TempDir(t)
+	require.NoError(t, os.Chmod(dir, 0o777))
+	_, err := questions.Ask(testenv.Context(t), dir, questions.Open{})
+	assert.ErrorContains(t, err, "others than this user can write to it")
+}
+
+// What runs in a session, or was started by what does, may not answer what it is asked about.
+func TestWhatRunsInASessionCannotAnswer(t *testing.T) {
+	testenv.NeedProc(t)
+	dir := filepath.Join(testenv.TempDir(t), "q")
+	_, ends := ask(t, testenv.Context(t), dir, "rm a")
+	self, err := os.Executable()
+	require.NoError(t, err)
+	env := os.Environ()
+	answers := func(env []string, argv ...string) string {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Env = append(env, answerVar+"="+dir)
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	marked := append(env[:len(env):len(env)], environ.JobVar+"=x")
+	assert.Equal(t, questions.ErrWithin.Error(), answers(marked, self))
+	assert.Equal(t, questions.ErrWithin.Error(), answers(marked, "bash", "-c", `env -u "$1" "$2"; exit`, "bash", environ.JobVar, self), "its child, without the mark")
+	assert.Equal(t, "<nil>", answers(env, self))
+	assert.Equal(t, outcome{reply: approval.Reply{Answer: approval.Once}}, <-ends)
+}

@@ -1,0 +1,112 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/shell"
+)
+
+// Caller is the call of a tool, for a [session.Approver] that is asked about what the call wants.
+type Caller struct{ c *call }
+
+type callerKey struct{}
+
+// CallerOf returns the call that a context belongs to. It is not ok where none does, as when something else than an agent uses the
+// session.
+func CallerOf(ctx context.Context) (_ Caller, ok bool) {
+	c, ok := ctx.Value(callerKey{}).(*call)
+	return Caller{c}, ok
+}
+
+// Client is the name that the client gives itself, and its version; empty if it has said neither.
+func (c Caller) Client() string {
+	params := c.c.request.Session.InitializeParams()
+	if params == nil || params.ClientInfo == nil {
+		return ""
+	}
+	return strings.TrimSpace(params.ClientInfo.Name + " " + params.ClientInfo.Version)
+}
+
+// Stdin is what the command of the call would read; empty if there is nothing.
+func (c Caller) Stdin() string { return c.c.stdin }
+
+// Within is how long an answer to a question may take: most, or less if the client gives the call up soon.
+func (c Caller) Within(most time.Duration) time.Duration {
+	if soon, hurried := c.c.hurried(); hurried {
+		return min(most, soon/2) // The other half is the command's: see requestOf.
+	}
+	return most
+}
+
+// Waits has the client told what the call waits for, if it wants to know, until done is called.
+func (c Caller) Waits(what string) (done func()) {
+	c.c.waitsFor.Store(&what)
+	return func() { c.c.waitsFor.Store(nil) }
+}
+
+// ErrNoChoice means that a person was asked by the client, and has chosen nothing, or that the client cannot ask.
+var ErrNoChoice = errors.New("mcpserver: nothing was chosen")
+
+// Elicit has the client show its user a message, and returns which of the choices the user has made. That somebody looked away, or
+// that the client has accepted for them without a choice, is ErrNoChoice. Clients of the era from 2026-07-28 on cannot be
+// asked while a call is under way. It waits as long as ctx lasts.
+func (c Caller) Elicit(ctx context.Context, message string, choices ...string) (string, error) {
+	const choice = "answer"
+	res, err := c.c.request.Session.Elicit(ctx, &mcp.ElicitParams{
+		Mode: "form", Message: message,
+		RequestedSchema: map[string]any{
+			"type": "object", "required": []string{choice},
+			"properties": map[string]any{choice: map[string]any{"type": "string", "title": "Answer", "enum": choices}},
+		},
+	})
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNoChoice, err)
+	}
+	chosen, _ := res.Content[choice].(string)
+	if res.Action != "accept" || chosen == "" {
+		return "", ErrNoChoice
+	}
+	return chosen, nil
+}
+
+// manyRefusals is how many in a row tell a model to stop asking.
+const manyRefusals = 3
+
+// notApproved is what a model reads of what was not approved; nil if that is not what an error says.
+func notApproved(err error) error {
+	e, ok := errors.AsType[*approval.RefusedError](err)
+	if !ok {
+		return nil
+	}
+	why := err
+	if r, ok := errors.AsType[*shell.RefusedError](err); ok {
+		why = r.Err
+	}
+	next := "Do it in another way, or tell the user why it is needed."
+	switch {
+	case e.Refusals >= manyRefusals:
+		next = fmt.Sprintf("That is no %d in a row: stop trying, and talk to the user.", e.Refusals)
+	case e.Nobody:
+		next = "Go on with what needs no approval, or tell the user what is to be approved."
+	}
+	return fmt.Errorf("%w. Nothing ran. %s", why, next)
+}
+
+// approveInput asks about what is typed to a job or a terminal, of a session that may be over.
+func (c *call) approveInput(ctx context.Context, session, id, text string) error {
+	sess, err := c.server.sessions.Get(session)
+	if err != nil {
+		return refused(err)
+	}
+	if err := sess.Approve(ctx, id, text); err != nil {
+		return refused(err)
+	}
+	return nil
+}

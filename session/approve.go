@@ -1,0 +1,125 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/script"
+	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/terminal"
+)
+
+// Action is what somebody wants to do in a session.
+type Action struct {
+	Session string
+	Kind    ActionKind
+
+	// Script is what bash is to run; of Input it is what is to be typed.
+	Script string
+
+	// Dir is where; empty for Input.
+	Dir string
+
+	// Env and Unset are what else its environment is, as command.Request and jobs.Spec have it: "NAME=value", and names.
+	Env, Unset []string
+
+	// Input is the id of the job or of the terminal that it is typed to.
+	Input string
+}
+
+// ActionKind says what an Action is.
+type ActionKind string
+
+// The kinds of actions.
+const (
+	RunAction      ActionKind = "run"      // a command in the session's shell
+	JobAction      ActionKind = "job"      // a job is started
+	TerminalAction ActionKind = "terminal" // a program is started on a terminal
+	InputAction    ActionKind = "input"    // something is typed to one of those
+)
+
+// Approver decides what may be done in one session. Its methods are called from several goroutines.
+type Approver interface {
+	// Approve returns nil, and whether that still holds at a later moment, in that directory then, or why it may not be done. It
+	// may ask a person, and wait; ctx bounds that. A nil func means that it always holds.
+	Approve(ctx context.Context, a Action) (holds func(dir string) bool, err error)
+
+	// Fork returns what decides for a session that begins with the state which this one's has now.
+	Fork() Approver
+}
+
+// passKey is that of a pass in a context: what was decided about the command that waits for its turn.
+type passKey struct{}
+
+// errChanged says that what was decided about a command does not hold any more.
+var errChanged = errors.New("what was approved is not so any more")
+
+// Approve asks the session's Approver about what is typed to a job or a terminal of the session, by its id. Without an Approver
+// it returns nil. What runs in the session, and is started there, asks by itself.
+func (s *Session) Approve(ctx context.Context, id, text string) error {
+	_, err := s.approve(ctx, Action{Kind: InputAction, Script: text, Input: id})
+	return err
+}
+
+// approve asks the session's Approver, if there is one. The error is a [*shell.RefusedError].
+func (s *Session) approve(ctx context.Context, a Action) (holds func(dir string) bool, err error) {
+	if s.approver == nil {
+		return nil, nil
+	}
+	a.Session = s.name
+	if holds, err = s.approver.Approve(ctx, a); err != nil {
+		return nil, &shell.RefusedError{Err: err}
+	}
+	return holds, nil
+}
+
+// approved runs a request in the shell when it was approved, in the directory and behind the commands for which it was.
+func (s *Session) approved(ctx context.Context, sh *shell.PersistentShell, req command.Request) (command.Result, error) {
+	if s.approver == nil {
+		return sh.Do(ctx, req)
+	}
+	for {
+		holds, err := s.approve(ctx, Action{
+			Kind: RunAction, Script: req.Script, Dir: under(sh.Dir(), req.Dir), Env: slices.Concat(req.UpdateEnv, req.Env), Unset: req.Unset,
+		})
+		if err != nil {
+			return command.Result{ExitCode: command.CodeUnknown, Dir: sh.Dir()}, err
+		}
+		res, err := sh.Do(context.WithValue(ctx, passKey{}, holds), req)
+		if !errors.Is(err, errChanged) {
+			return res, err
+		}
+	}
+}
+
+// admit is asked by the shell about the command that has its turn.
+func admit(ctx context.Context, _ command.Request, dir string) error {
+	if holds, _ := ctx.Value(passKey{}).(func(string) bool); holds != nil && !holds(dir) {
+		return errChanged
+	}
+	return nil
+}
+
+// scriptOf is what a program on a terminal is, as a script.
+func scriptOf(spec terminal.Spec) string {
+	if spec.Line != "" {
+		return spec.Line
+	}
+	words := make([]string, len(spec.Argv))
+	for i, arg := range spec.Argv {
+		words[i] = script.Quote(strings.ReplaceAll(arg, "\x00", "")) // Such a one is refused when it is started.
+	}
+	return strings.Join(words, " ")
+}
+
+// under is a directory that may be relative to another.
+func under(base, dir string) string {
+	if filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(base, dir)
+}
