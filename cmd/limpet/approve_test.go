@@ -143,29 +143,37 @@ func TestInASessionThatOthersUseEachScriptAsksEachTime(t *testing.T) {
 	require.NoError(t, exec.Command("limpet", "session", "close", "shared").Run())
 }
 
-// What starts a job, or a program on a terminal, asks before that. A session that others use may have another touch.
+// What starts a job, or a program on a terminal, asks before that.
 func TestJobsAndTerminalsAskBeforeTheyStart(t *testing.T) {
+	const stays = "tail -f /dev/null | tee made"
 	for name, args := range map[string][]string{
-		"a job": {"jobs", "start", "touch made"}, "a program": {"term", "start", "touch", "made"}, "a line": {"term", "start", "--line", "touch made"},
+		"a job": {"jobs", "start", stays}, "a program": {"term", "start", "tee", "made"}, "a line": {"term", "start", "--line", stays},
 	} {
 		t.Run(name, func(t *testing.T) {
 			home := testenv.TempDir(t)
 			t.Setenv("XDG_STATE_HOME", home)
+			t.Setenv("GORACE", "atexit_sleep_ms=0")
+			script := stays
+			if name == "a program" {
+				script = "tee made"
+			}
 			with := append(args[:2:2], append([]string{"--approve", "ask"}, args[2:]...)...)
 			tm := onTerminal(t, home, "xterm", with...)
-			tm.asksAbout("touch made")
+			tm.asksAbout(script)
 			tm.types("n")
-			tm.sees("not approved: touch made: it writes files; the answer was no")
+			tm.sees("not approved: tee made: it writes files; the answer was no")
 			tm.exits(codeCannot)
 			require.NoFileExists(t, filepath.Join(home, "made"))
 			tm = onTerminal(t, home, "xterm", with...)
-			tm.asksAbout("touch made")
+			tm.asksAbout(script)
 			tm.types("y")
 			tm.exits(0)
 			testenv.Await(t, "what was started", func() bool {
 				_, err := os.Stat(filepath.Join(home, "made"))
 				return err == nil
 			})
+			out, err := exec.Command("limpet", args[0], "stop", "--all").CombinedOutput()
+			require.NoError(t, err, "%s", out)
 		})
 	}
 }
