@@ -99,11 +99,14 @@ func notApproved(err error) error {
 	return fmt.Errorf("%w. Nothing ran. %s", why, next)
 }
 
-// approveInput asks about what is typed to a job or a terminal, of a session that may be over.
+// approveInput asks about what is typed to a job or a terminal of a session.
 func (c *call) approveInput(ctx context.Context, session, id, text string) error {
-	sess, err := c.server.sessions.Get(session)
+	if !c.server.sessions.Approves() {
+		return nil
+	}
+	sess, err := c.server.open(ctx, &session) // It may be of a session of before.
 	if err != nil {
-		return refused(err)
+		return err
 	}
 	if err := sess.Approve(ctx, id, text); err != nil {
 		return refused(err)
