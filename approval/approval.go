@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -69,6 +70,11 @@ type Finding struct {
 	Rule     string // the name of the rule
 	Reason   string // for a person
 	Verdict  Verdict
+
+	// Words are those of a command, if all of them are known, and nothing is added to them.
+	Words []string
+
+	within string // the directory of the rule that allows it; empty: any
 }
 
 // A Judgement is what Judge found. The zero value denies.
@@ -89,6 +95,15 @@ type Options struct {
 	// of the script can replace: one that the author can write to, or that is below a directory which the author can write to.
 	// Judge does not call Resolve for builtins and keywords. If Resolve is nil, Judge takes each name for the usual program of that name.
 	Resolve func(name string) (file string, trusted bool)
+	// Own are rules of whoever may make some. The strictest verdict wins, over those of limpet, too, but for what those ask about: one that allows
+	// opens it. A rule that is not valid is left out.
+	Own []Own
+	// Dir is the directory that the script will run in, for Own.
+	Dir string
+	// Load returns more of Own for a directory. It is for a Gate, which calls it about each script; if it fails the script asks. Judge does not call it.
+	Load func(dir string) ([]Own, error)
+	// Now is the time, for Own; nil means time.Now.
+	Now func() time.Time
 }
 
 // findingsMax bounds the findings of a script. A script with more asks.
@@ -121,10 +136,12 @@ type session struct {
 	text     string
 	findings []Finding
 	full     bool
-	inner    int // bytes of scripts within the script that were read
+	inner    int      // bytes of scripts within the script that were read
+	moves    []string // where its cd commands lead; "" where that is not known
 }
 
 func (s *session) judgement() Judgement {
+	s.settle()
 	slices.SortStableFunc(s.findings, func(a, b Finding) int {
 		if a.From != b.From {
 			return a.From - b.From

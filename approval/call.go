@@ -14,7 +14,8 @@ type call struct {
 	name     string // of the program, without its directory
 	args     []value
 	from, to int
-	extra    bool // a wrapper passes on data as more words
+	extra    bool     // a wrapper passes on data as more words
+	known    []string // all of its words; nil if that is not so
 }
 
 // call walks a simple command.
@@ -56,13 +57,21 @@ func (w *walker) run(words []value, from, to int, extra bool) {
 		w.addAt(KindCommand, from, to, Ask, ruleUnknown, "which program it runs cannot be told")
 		return
 	}
-	c := &call{w: w, name: base(name.text), args: words[1:], from: from, to: to, extra: extra}
+	c := &call{w: w, name: base(name.text), args: words[1:], from: from, to: to, extra: extra, known: known(words, extra && !w.plain)}
+	c.move()
 	if w.floor(words, from, to) {
 		return
 	}
 	if reason, rule := c.denied(); rule != "" {
 		w.addAt(KindCommand, from, to, Deny, rule, reason)
 		return
+	}
+	if own, is := w.s.own(Deny, patterns(words)); is {
+		c.add(Deny, own.Name(), own.why())
+		return
+	}
+	if own, is := w.s.own(Ask, patterns(words)); is {
+		c.add(Ask, own.Name(), own.why())
 	}
 	if name.home || strings.Contains(name.text, "/") && !slices.Contains(trustedDirs, path.Dir(name.text)) {
 		w.addAt(KindCommand, from, to, Ask, ruleUnknown, "it runs a file by its path, which may be any program")
@@ -112,11 +121,12 @@ var namesOnly = []string{"echo", "printf", "basename", "dirname", "test", "[", "
 // judge is for a command that is no wrapper, and that no rule denies: it is allowed if an allow rule knows all of it.
 func (c *call) judge() {
 	reason := ""
+	own, allowed := c.w.s.own(Allow, c.known)
 	for i := range c.args {
 		if slices.Contains(namesOnly, c.name) && !c.w.isFloor(c.args[i]) {
 			break
 		}
-		if why, v := c.w.path(c.args[i], false); v != Allow {
+		if why, v := c.w.path(c.args[i], false); v != Allow && (v == Deny || !allowed) {
 			c.add(v, ruleOfPath(v), why)
 			if v == Deny {
 				return
@@ -125,6 +135,10 @@ func (c *call) judge() {
 		}
 	}
 	if reason != "" {
+		return
+	}
+	if allowed {
+		c.allow(own)
 		return
 	}
 	for _, r := range asking {
@@ -146,7 +160,41 @@ func (c *call) judge() {
 }
 
 func (c *call) add(v Verdict, rule, reason string) {
+	before := len(c.w.s.findings)
 	c.w.addAt(KindCommand, c.from, c.to, v, rule, reason)
+	if added := c.w.s.findings[before:]; len(added) > 0 && added[0].Kind == KindCommand {
+		added[0].Words = c.known
+	}
+}
+
+// allow adds that a rule of the caller's allows the command.
+func (c *call) allow(o Own) {
+	before := len(c.w.s.findings)
+	c.add(Allow, o.Name(), o.why())
+	if added := c.w.s.findings[before:]; len(added) > 0 && o.Dir != "" {
+		added[0].within = path.Clean(o.Dir)
+	}
+}
+
+// known are the texts of words, if each of them is one word whose text is known, and there are no more.
+func known(words []value, extra bool) []string {
+	texts := make([]string, len(words))
+	for i, v := range words {
+		if !v.known || v.many || v.home || extra {
+			return nil
+		}
+		texts[i] = v.text
+	}
+	return texts
+}
+
+// patterns are the texts of words as far as they are known.
+func patterns(words []value) []string {
+	texts := make([]string, len(words))
+	for i, v := range words {
+		texts[i] = v.pattern
+	}
+	return texts
 }
 
 // texts are the words behind the program, as patterns.

@@ -165,7 +165,28 @@ func (g *Gate) Check(ctx context.Context, script, dir string) error {
 // Pass returns when a script may run in a directory. It asks if it must, and waits for the answer and for questions of others
 // before; ctx bounds that. Else the error is a *RefusedError, that of ctx, or that of the function that asks.
 func (g *Gate) Pass(ctx context.Context, script, dir string) (*Pass, error) {
-	return g.pass(ctx, Question{Script: script, Dir: dir, Judgement: Judge(script, g.opts)})
+	return g.pass(ctx, Question{Script: script, Dir: dir, Judgement: g.judge(script, dir)})
+}
+
+// judge is Judge with the rules that hold in a directory now.
+func (g *Gate) judge(script, dir string) Judgement {
+	opts := Options{}
+	if g.opts != nil {
+		opts = *g.opts
+	}
+	opts.Dir = dir
+	var failed error
+	if opts.Load != nil {
+		var own []Own
+		own, failed = opts.Load(dir)
+		opts.Own = slices.Concat(opts.Own, own)
+	}
+	j := Judge(script, &opts)
+	if failed != nil {
+		f := Finding{Kind: KindScript, To: len(script), Text: script, Rule: ruleUnreadable, Reason: "the rules cannot be read: " + failed.Error(), Verdict: Ask}
+		j.Findings, j.Verdict = append([]Finding{f}, j.Findings...), min(j.Verdict, Ask)
+	}
+	return j
 }
 
 // PassInput is Pass for what is typed to a program that runs, the id of whose job or terminal is given. What it does depends on

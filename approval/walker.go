@@ -11,6 +11,7 @@ import (
 
 // walker walks the tree of one text: the script, or a text in it that a shell reads.
 type walker struct {
+	plain    bool // the command that is judged is behind wrappers that run it as it is
 	s        *session
 	at       place
 	depth    int              // texts within texts

@@ -208,6 +208,9 @@ func (c *call) flock(wr *wrapper, rest []value, why string) ([]option, []value, 
 	return nil, rest, why
 }
 
+// plainWrappers run the command that is in their words as it is, and where they are.
+var plainWrappers = []string{"timeout", "gtimeout", "nice", "ionice", "stdbuf", "time", "command"}
+
 // command judges words that are a command.
 func (c *call) command(words []value) {
 	if len(words) == 0 {
@@ -217,7 +220,9 @@ func (c *call) command(words []value) {
 	for _, v := range words {
 		from, to = min(from, v.from), max(to, v.to)
 	}
-	before := c.w.depth
+	before, plain := c.w.depth, c.w.plain
+	c.w.plain = (plain || !c.extra) && slices.Contains(plainWrappers, c.name)
+	defer func() { c.w.plain = plain }()
 	if c.w.depth++; c.w.depth > nestingMax {
 		c.add(Ask, ruleUnreadable, "commands in commands are too deep to be read")
 	} else {

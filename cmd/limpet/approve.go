@@ -59,6 +59,10 @@ func (f *approveFlag) add(cmd *cobra.Command) {
 // gate returns what lets scripts pass; nil: all of them pass. Session is the name of the session that they run in, if others can use it.
 func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string) (*gate, error) {
 	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
+	load := approve.Rules
+	if f := cmd.Flags().Lookup("on"); f != nil && f.Changed {
+		load = nil // They are of this machine's programs and directories.
+	}
 	g := &gate{}
 	switch f.mode {
 	case "off":
@@ -66,9 +70,9 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	case "deny":
 		g.Gate = approval.NewGate(func(_ context.Context, q approval.Question) (approval.Reply, error) {
 			return approval.Reply{}, fmt.Errorf("%w: with --approve ask a person at the terminal decides", &approval.RefusedError{Question: q, Nobody: true})
-		}, &approval.Options{Home: home})
+		}, &approval.Options{Home: home, Load: load})
 	case "ask":
-		g.Gate = approval.NewGate(g.ask, &approval.Options{Home: home})
+		g.Gate = approval.NewGate(g.ask, &approval.Options{Home: home, Load: load})
 	default:
 		return nil, usagef(cmd, "--approve %q: it is one of %s", f.mode, strings.Join(approve.Modes, ", "))
 	}

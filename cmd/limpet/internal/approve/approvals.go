@@ -38,7 +38,7 @@ programs in other ways than by limpet can start limpet on a terminal of its own 
 		Args:    noCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(listCommand(p), answerCommand(p), help)
+	cmd.AddCommand(listCommand(p), answerCommand(p), rulesCommand(p), help)
 	return cmd
 }
 

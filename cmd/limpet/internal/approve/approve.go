@@ -65,8 +65,15 @@ With --json, it prints one object with verdict, findings and rules.`,
 				script = string(text)
 			}
 			home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
-			j := approval.Judge(script, &approval.Options{Home: home})
-			var err error
+			dir, err := os.Getwd()
+			if err != nil {
+				return err
+			}
+			own, err := Rules(dir)
+			if err != nil {
+				return err
+			}
+			j := approval.Judge(script, &approval.Options{Home: home, Own: own, Dir: dir})
 			if asJSON {
 				err = noun.JSON(os.Stdout, toJSON(j))
 			} else {

@@ -33,7 +33,7 @@ const DefaultWait = 5 * time.Minute
 // Approver is that of a session, for session.Options.Approve.
 func (s Sessions) Approver(name string, used bool) session.Approver {
 	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
-	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, name, q) }, &approval.Options{Home: home})
+	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, name, q) }, &approval.Options{Home: home, Load: Rules})
 	if used || s.Changed {
 		g.Changed()
 	}

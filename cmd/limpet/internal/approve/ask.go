@@ -23,10 +23,8 @@ var Modes = []string{"ask", "deny", "off"}
 
 // Terminal opens the terminal of limpet, if a person can be asked there now; else it returns nil. Close it.
 func Terminal() *os.File {
-	for _, name := range []string{environ.SessionVar, environ.CommandVar, environ.JobVar, environ.TerminalVar} {
-		if os.Getenv(name) != "" {
-			return nil // The script's author may be the one who types there.
-		}
+	if within() {
+		return nil // The script's author may be the one who types there.
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -37,6 +35,11 @@ func Terminal() *os.File {
 		return nil
 	}
 	return tty
+}
+
+// within reports whether limpet runs in a session, a job or a terminal of limpet.
+func within() bool {
+	return slices.ContainsFunc(environ.Marks, func(name string) bool { return os.Getenv(name) != "" })
 }
 
 // About is what else a question shows.
@@ -59,7 +62,8 @@ func Ask(ctx context.Context, tty *os.File, q approval.Question, about About) (a
 	}
 	defer term.Restore(fd, before) // Best effort: the terminal may be gone.
 	_ = flush(fd)                  // As above.
-	if _, err := io.WriteString(tty, strings.ReplaceAll(asked(q, about)+keysFor(q), "\n", "\r\n")); err != nil {
+	rules, lasting := always(q)
+	if _, err := io.WriteString(tty, strings.ReplaceAll(asked(q, about)+keysFor(q, rules), "\n", "\r\n")); err != nil {
 		return fail(err)
 	}
 	key, err := readKey(ctx, tty)
@@ -68,6 +72,12 @@ func Ask(ctx context.Context, tty *os.File, q approval.Question, about About) (a
 		return approval.Reply{}, err
 	}
 	answer, said := meaning(q, key)
+	if lasting && (key == 'a' || key == 'A') {
+		answer, said = approval.Session, "yes, always"
+		if err := remember(rules); err != nil {
+			answer, said = approval.Once, "yes, this time: the rule cannot be written: "+err.Error()
+		}
+	}
 	_, _ = io.WriteString(tty, said) // As above.
 	if key != 'r' && key != 'R' {
 		_, _ = io.WriteString(tty, "\r\n") // As above.
@@ -207,8 +217,15 @@ func asked(q approval.Question, about About) string {
 }
 
 // keysFor says which keys answer a question.
-func keysFor(q approval.Question) string {
-	keys := "\ny: yes   "
+func keysFor(q approval.Question, rules []approval.Own) string {
+	keys := "\n"
+	for i, rule := range rules {
+		if i == 0 {
+			keys += fmt.Sprintf("a: always below %s, for %d days:\n", Escape(rule.Dir), int(alwaysFor.Hours()/24))
+		}
+		keys += "     " + Escape(rule.String()) + "\n"
+	}
+	keys += "y: yes   "
 	if again := yesAgain(q); again != "" {
 		keys += "s: " + again + "   "
 	}
