@@ -228,3 +228,23 @@ func TestRefusalsInARowAreCounted(t *testing.T) {
 	assert.Equal(t, 1, refused(t, g.Check(t.Context(), "rm a", "/")).Refusals)
 	assert.Zero(t, refused(t, g.Check(t.Context(), "rm -rf /", "/")).Refusals, "nobody was asked")
 }
+
+// In a sandbox that only reads, it matters what may be told, and nothing else.
+func TestWhatCanDoNoHarmAsksNobody(t *testing.T) {
+	p := &person{answer: approval.Once}
+	g := approval.NewGate(p.ask, &approval.Options{Contained: true, Home: "/home/me"})
+	for _, script := range []string{"rm a", "echo a > b", "curl x", "bash x.sh", "make", "$x", "ls() { rm a; }", "if", "ls", "kill 1"} {
+		require.NoError(t, g.Check(t.Context(), script, "/"), script)
+	}
+	_, err := g.PassInput(t.Context(), "term-1", "rm a")
+	require.NoError(t, err)
+	assert.Empty(t, p.asked)
+	for i, script := range []string{"cat ~/.ssh/id_rsa", "printenv"} {
+		require.NoError(t, g.Check(t.Context(), script, "/"), script)
+		assert.Len(t, p.asked, i+1, script)
+		assert.False(t, p.asked[i].Changed, script)
+	}
+	assert.Error(t, g.Check(t.Context(), "rm -rf /", "/"))
+	own := approval.Judge("make", &approval.Options{Contained: true, Own: []approval.Own{{Verdict: approval.Ask, Words: []string{"make"}}}})
+	assert.Equal(t, approval.Ask, own.Verdict, "a person has said so")
+}

@@ -39,7 +39,7 @@ func (a *approver) Fork() session.Approver { return a }
 // approving returns a host whose sessions ask a func.
 func approving(t *testing.T, with setup, answer func(ctx context.Context, a session.Action) error) (*host, *approver) {
 	a := &approver{answer: answer}
-	with.sessions.Approve = func(string, bool) session.Approver { return a }
+	with.sessions.Approve = func(session.Approved) session.Approver { return a }
 	return connect(t, with), a
 }
 

@@ -179,3 +179,10 @@ func (p Policy) With(ro, rw []string) Policy {
 	p.FS.ExtraRO, p.FS.ExtraRW = binds(p.FS.ExtraRO, ro), binds(p.FS.ExtraRW, rw)
 	return p
 }
+
+// Contains reports whether what runs under the policy can change nothing outside that stays, and reach nobody: the workspace cannot be
+// written, nor anything else that is shared, and there are no networks and no Unix sockets. What it can see it may still print.
+func (p Policy) Contains() bool {
+	return p.unconfined == "" && p.FS.Access != ReadWrite && len(p.FS.ExtraRW) == 0 && p.FS.Home != SharedHome && p.FS.Tmp != SharedTmp &&
+		p.Net.Mode == NoNet && p.Net.Unix == UnixBlocked
+}

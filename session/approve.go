@@ -9,6 +9,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/script"
+	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/shell"
 	"github.com/limpet-sh/limpet/terminal"
 )
@@ -50,6 +51,13 @@ type Approver interface {
 
 	// Fork returns what decides for a session that begins with the state which this one's has now.
 	Fork() Approver
+}
+
+// Approved is a session about which an Approver is to decide.
+type Approved struct {
+	Name   string
+	Used   bool            // it begins with a state of another
+	Policy *sandbox.Policy // nil if there is none
 }
 
 // passKey is that of a pass in a context: what was decided about the command that waits for its turn.

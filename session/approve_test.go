@@ -52,8 +52,8 @@ func (a *approver) Fork() session.Approver {
 
 func approving(t *testing.T) (*session.Registry, *approver) {
 	a := &approver{heard: make(chan session.Action, 100)}
-	return registry(t, &session.Options{Approve: func(name string, used bool) session.Approver {
-		a.name, a.used = name, used
+	return registry(t, &session.Options{Approve: func(s session.Approved) session.Approver {
+		a.name, a.used = s.Name, s.Used
 		return a
 	}}), a
 }

@@ -50,10 +50,9 @@ type Options struct {
 	// no terminal and no background process of its shell runs. 0 means never.
 	IdleTimeout time.Duration
 
-	// Approve returns what decides about all that runs in a session of that name, is started there, or typed to that; used says
-	// that the session begins with a state of another. It is called when the session is made. Nil, or a nil Approver, means that
-	// whatever somebody wants is done.
-	Approve func(name string, used bool) Approver
+	// Approve returns what decides about all that runs in a session, is started there, or typed to that. It is called when
+	// the session is made. Nil, or a nil Approver, means that whatever somebody wants is done.
+	Approve func(Approved) Approver
 
 	// Logger takes what an operator may want to know. Nil means silence.
 	Logger *slog.Logger

@@ -62,7 +62,7 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 	s.lastUsed, s.usedUp = s.created, uptime.Now()
 	s.opts.State, s.checkpoints = spec.State, slices.Clone(spec.Checkpoints)
 	if s.approver = spec.approver; s.approver == nil && r.opts.Approve != nil {
-		s.approver = r.opts.Approve(name, spec.State != nil)
+		s.approver = r.opts.Approve(Approved{name, spec.State != nil, s.policy})
 	}
 	if s.approver != nil {
 		s.opts.Admit = admit

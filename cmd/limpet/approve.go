@@ -63,6 +63,11 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	if f := cmd.Flags().Lookup("on"); f != nil && f.Changed {
 		load = nil // They are of this machine's programs and directories.
 	}
+	policy, asked, err := shell.sandbox.policy(cmd, shell.dir)
+	if err != nil {
+		return nil, err
+	}
+	opts := &approval.Options{Home: home, Load: load, Contained: asked && policy.Contains()}
 	g := &gate{}
 	switch f.mode {
 	case "off":
@@ -70,9 +75,9 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	case "deny":
 		g.Gate = approval.NewGate(func(_ context.Context, q approval.Question) (approval.Reply, error) {
 			return approval.Reply{}, fmt.Errorf("%w: with --approve ask a person at the terminal decides", &approval.RefusedError{Question: q, Nobody: true})
-		}, &approval.Options{Home: home, Load: load})
+		}, opts)
 	case "ask":
-		g.Gate = approval.NewGate(g.ask, &approval.Options{Home: home, Load: load})
+		g.Gate = approval.NewGate(g.ask, opts)
 	default:
 		return nil, usagef(cmd, "--approve %q: it is one of %s", f.mode, strings.Join(approve.Modes, ", "))
 	}

@@ -30,7 +30,7 @@ func (f *mcpApprove) add(cmd *cobra.Command) {
 }
 
 // sessions returns what decides about a session, for session.Options; nil: nothing does.
-func (f *mcpApprove) sessions(cmd *cobra.Command, shell *shellFlags) (func(string, bool) session.Approver, error) {
+func (f *mcpApprove) sessions(cmd *cobra.Command, shell *shellFlags) (func(session.Approved) session.Approver, error) {
 	given := cmd.Flags().Changed
 	switch {
 	case f.mode != "ask" && (given("approve-wait") || given("elicit")):

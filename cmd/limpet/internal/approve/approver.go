@@ -31,10 +31,12 @@ type Sessions struct {
 const DefaultWait = 5 * time.Minute
 
 // Approver is that of a session, for session.Options.Approve.
-func (s Sessions) Approver(name string, used bool) session.Approver {
+func (s Sessions) Approver(of session.Approved) session.Approver {
 	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
-	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, name, q) }, &approval.Options{Home: home, Load: Rules})
-	if used || s.Changed {
+	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, of.Name, q) }, &approval.Options{
+		Home: home, Load: Rules, Contained: of.Policy != nil && of.Policy.Contains(),
+	})
+	if of.Used || s.Changed {
 		g.Changed()
 	}
 	return approver{g}
