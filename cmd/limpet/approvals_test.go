@@ -168,3 +168,61 @@ func TestAnAgentCannotAnswerItself(t *testing.T) {
 	tm.types(ctrlC)
 	tm.exits(codeSignal + int(syscall.SIGINT))
 }
+
+// Whatever makes a name mean something else is approved as such, and from then on nothing is taken for what it says.
+func TestWhatMakesANameAnotherMakesAllAsk(t *testing.T) {
+	p := newMCPPlace(t)
+	t.Setenv("XDG_STATE_HOME", p.state)
+	c := p.stdio("--approve", "ask")
+	tm := onTerminal(t, p.home, "xterm", "approvals", "answer", "--wait")
+	in := func(session, command string) map[string]any {
+		return map[string]any{"session": session, "command": command}
+	}
+	for session, script := range map[string]string{
+		"function": "ls() { touch made; }", "alias": "alias ls='touch made'", "path": `PATH=$PWD:$PATH`, "hash": "hash -p /bin/touch ls", "startup": "export BASH_ENV=$PWD/e",
+		"sourced": "source ./e", "evaluated": "eval 'ls() { touch made; }'", "trapped": "trap 'touch made' USR1", "pointed": "declare -n PATH=x",
+	} {
+		made := calls(t, c.ClientSession, "run_command", in(session, script))
+		tm.sees("  | " + script + "\r\n")
+		tm.sees("any other key: no")
+		tm.types("s") // It does not mean that of what comes after it.
+		<-made
+		asked := calls(t, c.ClientSession, "run_command", in(session, "ls"))
+		tm.sees("  | ls\r\n")
+		tm.sees("names may mean something else in this shell than in a new one")
+		tm.sees("any other key: no")
+		tm.types("n")
+		assert.Contains(t, (<-asked).text, "names may mean something else in this shell than in a new one; the answer was no", session)
+	}
+	fork := calls(t, c.ClientSession, "session_fork", map[string]any{"session": "function", "new_session": "fork"})
+	require.False(t, (<-fork).failed)
+	asked := calls(t, c.ClientSession, "run_command", in("fork", "ls"))
+	tm.sees("names may mean something else in this shell than in a new one")
+	tm.sees("any other key: no")
+	tm.types("n")
+	assert.True(t, (<-asked).failed)
+	require.NoFileExists(t, filepath.Join(p.dir, "made"))
+	tm.types(ctrlC)
+	tm.exits(codeSignal + int(syscall.SIGINT))
+}
+
+// A yes is for the script that was shown, where it was shown: not for one that comes meanwhile.
+func TestAYesIsForThatScriptAlone(t *testing.T) {
+	p := newMCPPlace(t)
+	t.Setenv("XDG_STATE_HOME", p.state)
+	c := p.stdio("--approve", "ask")
+	first := calls(t, c.ClientSession, "run_command", runs("touch one"))
+	tm := onTerminal(t, p.home, "xterm", "approvals", "answer", "--wait")
+	tm.sees("  | touch one\r\n")
+	second := calls(t, c.ClientSession, "run_command", runs("touch two"))
+	tm.sees("any other key: no")
+	tm.types("y")
+	assert.False(t, (<-first).failed)
+	tm.sees("  | touch two\r\n")
+	tm.sees("any other key: no")
+	tm.types("n")
+	assert.True(t, (<-second).failed)
+	require.NoFileExists(t, filepath.Join(p.dir, "two"))
+	tm.types(ctrlC)
+	tm.exits(codeSignal + int(syscall.SIGINT))
+}
