@@ -226,3 +226,46 @@ func TestAYesIsForThatScriptAlone(t *testing.T) {
 	tm.types(ctrlC)
 	tm.exits(codeSignal + int(syscall.SIGINT))
 }
+
+// A host that shows the question to its user answers as well as a terminal does. That its user looked away, or that it says so, settles nothing.
+func TestAHostAsksItsUser(t *testing.T) {
+	const once, again = "yes, this time", "yes, and whenever it comes again"
+	for name, c := range map[string]struct {
+		result *mcp.ElicitResult
+		runs   int // of two calls with the same script
+		asked  int
+	}{
+		"yes":       {&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": once}}, 2, 2},
+		"again":     {&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": again}}, 2, 1},
+		"no":        {&mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "no"}}, 0, 2},
+		"no choice": {&mcp.ElicitResult{Action: "accept"}, 0, 2},
+		"declined":  {&mcp.ElicitResult{Action: "decline"}, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newMCPPlace(t)
+			var shown []string
+			p.version = "2025-11-25"
+			p.client = &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				shown = append(shown, r.Params.Message) // One question at a time.
+				return c.result, nil
+			}}
+			client := p.stdio("--approve", "ask", "--elicit", "--approve-wait", "500ms")
+			ran := 0
+			for range 2 {
+				res := <-calls(t, client.ClientSession, "run_command", runs("echo x >>made\x1b[2J"))
+				if !res.failed {
+					ran++
+				} else if c.result.Content == nil {
+					assert.Contains(t, res.text, "nobody has answered within 500ms")
+				} else {
+					assert.Contains(t, res.text, "the answer was no")
+				}
+			}
+			assert.Equal(t, c.runs, ran)
+			require.Len(t, shown, c.asked)
+			assert.Contains(t, shown[0], "session default asks: may this run in "+p.dir+"?")
+			assert.Contains(t, shown[0], `  | echo x >>made\x1b[2J`)
+			assert.Contains(t, shown[0], "it writes a file (write)")
+		})
+	}
+}

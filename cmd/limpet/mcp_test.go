@@ -32,6 +32,8 @@ type mcpPlace struct {
 	env                       []string            // more of it, and wins
 	stderr                    *os.File            // nil: it is kept
 	as                        *syscall.Credential // nil: as the test
+	client                    *mcp.ClientOptions  // of hosts
+	version                   string              // of the protocol; empty: the last
 }
 
 func newMCPPlace(t *testing.T) *mcpPlace {
@@ -148,7 +150,8 @@ func (p *mcpPlace) stdio(args ...string) *mcpClient {
 		io.Reader
 		io.Closer
 	}{io.TeeReader(outR, c.read), outR}
-	c.ClientSession, err = testClient().Connect(testenv.Context(p.t), &mcp.IOTransport{Reader: reader, Writer: inW}, nil)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, p.client)
+	c.ClientSession, err = client.Connect(testenv.Context(p.t), &mcp.IOTransport{Reader: reader, Writer: inW}, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
 	require.NoError(p.t, err)
 	return c
 }
