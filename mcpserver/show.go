@@ -85,69 +85,10 @@ func plain(b []byte, raw bool) string {
 	var text strings.Builder
 	for line := range bytes.Lines(b) {
 		body, ended := bytes.CutSuffix(line, []byte("\n"))
-		text.WriteString(redrawn(body))
+		text.WriteString(screen.Redrawn(body))
 		if ended {
 			text.WriteByte('\n')
 		}
 	}
 	return text.String()
-}
-
-// The sequences that erase within a line, as programs use them that redraw one: to its end,
-// and all of it (ECMA-48, EL).
-var (
-	csi      = []byte("\x1b[")
-	eraseAll = []byte("\x1b[2K")
-	erases   = [][]byte{[]byte("\x1b[K"), []byte("\x1b[0K"), eraseAll}
-)
-
-// redrawn is what is left of a line in the end.
-func redrawn(line []byte) string {
-	line = bytes.TrimRight(line, "\r")
-	if !bytes.ContainsAny(line, "\r\x1b") {
-		return screen.Plain(line)
-	}
-	var cells []rune
-	for frame := range bytes.SplitSeq(line, []byte("\r")) {
-		column := 0
-		for len(frame) > 0 {
-			piece, erase := nextErase(frame)
-			for _, r := range screen.Plain(piece) {
-				for len(cells) < column { // It was erased before it.
-					cells = append(cells, ' ')
-				}
-				if column < len(cells) {
-					cells[column] = r
-				} else {
-					cells = append(cells, r)
-				}
-				column++
-			}
-			frame = frame[len(piece)+len(erase):]
-			switch {
-			case erase == nil:
-			case bytes.Equal(erase, eraseAll):
-				cells = cells[:0] // The cursor stays where it is.
-			default:
-				cells = cells[:min(column, len(cells))]
-			}
-		}
-	}
-	return string(cells)
-}
-
-// nextErase returns what is before the next sequence that erases, and that.
-func nextErase(b []byte) (before, erase []byte) {
-	for from := 0; ; from++ {
-		i := bytes.Index(b[from:], csi)
-		if i < 0 {
-			return b, nil
-		}
-		from += i
-		for _, sequence := range erases {
-			if bytes.HasPrefix(b[from:], sequence) {
-				return b[:from], sequence
-			}
-		}
-	}
 }

@@ -104,12 +104,22 @@ func (s *Session) approved(ctx context.Context, sh *shell.PersistentShell, req c
 	}
 }
 
-// admit is asked by the shell about the command that has its turn.
-func admit(ctx context.Context, _ command.Request, dir string) error {
-	if holds, _ := ctx.Value(passKey{}).(func(string) bool); holds != nil && !holds(dir) {
-		return errChanged
+// admit is what the shell asks about the command that has its turn, and then a func of the caller's, which may be nil.
+func admit(then func(context.Context, command.Request, string) error) func(context.Context, command.Request, string) error {
+	return func(ctx context.Context, req command.Request, dir string) error {
+		if holds, _ := ctx.Value(passKey{}).(func(string) bool); holds != nil && !holds(dir) {
+			return errChanged
+		}
+		if then != nil {
+			if err := then(ctx, req, dir); err != nil {
+				return err
+			}
+		}
+		if c, _ := ctx.Value(watchedKey{}).(*watchedCommand); c != nil {
+			c.begins(dir)
+		}
+		return nil
 	}
-	return nil
 }
 
 // scriptOf is what a program on a terminal is, as a script.

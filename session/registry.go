@@ -44,6 +44,7 @@ type Registry struct {
 	terminals *terminal.Registry
 	attach    *remote.Server // nil if other programs cannot reach the terminals
 	notices   notices
+	events    events
 
 	closeOne sync.Once
 	over     chan struct{} // closed when Close is through

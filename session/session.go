@@ -64,9 +64,7 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 	if s.approver = spec.approver; s.approver == nil && r.opts.Approve != nil {
 		s.approver = r.opts.Approve(Approved{name, spec.State != nil, s.policy})
 	}
-	if s.approver != nil {
-		s.opts.Admit = admit
-	}
+	s.opts.Admit = admit(s.opts.Admit)
 	s.opts.Dir = cmp.Or(spec.Dir, s.opts.Dir)
 	if s.policy != nil {
 		where, err := s.sandboxed(*s.policy)
@@ -133,6 +131,7 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 	}
 	defer done()
 	defer s.notes(req.Script)()
+	ctx, end := s.watch(ctx, &req)
 	res, err := s.approved(ctx, sh, req)
 	if handed, ok := errors.AsType[*shell.HandedOverError](err); ok {
 		err = s.adopt(ctx, handed, err)
@@ -140,6 +139,7 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 			res.ExitCode = stopped.ExitCode() // It could not be adopted.
 		}
 	}
+	end(res, err)
 	return res, err
 }
 

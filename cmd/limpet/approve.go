@@ -23,12 +23,7 @@ func approveCommand() *cobra.Command {
 func approvalsCommand() *cobra.Command {
 	return approve.ApprovalsCommand(approve.Program{
 		Dir: questionsDir, Until: untilSignal, Note: newConsole().notef,
-		Ended: func(ctx context.Context) error {
-			if sig := gotSignal(ctx); sig != nil {
-				return exit(codeOf(sig))
-			}
-			return nil
-		},
+		Ended: endedBySignal,
 	}, helpCommand(), noCommand)
 }
 

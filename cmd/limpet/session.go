@@ -24,7 +24,7 @@ import (
 // program is what limpet is for the sessions that outlive it.
 func program(note func(format string, args ...any)) sessions.Program {
 	return sessions.Program{
-		Version: version(), Until: untilSignal, Note: note,
+		Version: version(), Until: untilSignal, Note: note, Ended: endedBySignal,
 		Keeper: keeper.Program{Sessions: agentSessions, Agent: serveAgent},
 	}
 }

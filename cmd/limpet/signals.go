@@ -74,6 +74,14 @@ func leaveOnHangup() (stop func()) {
 	}
 }
 
+// endedBySignal is what limpet ends with after a signal, which is no error to be told of; nil if there was none.
+func endedBySignal(ctx context.Context) error {
+	if sig := gotSignal(ctx); sig != nil {
+		return exit(codeOf(sig))
+	}
+	return nil
+}
+
 // gotSignal returns the *signalError that ended ctx, or nil.
 func gotSignal(ctx context.Context) error {
 	if e, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {

@@ -3,10 +3,12 @@ package wire
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/session"
@@ -105,6 +107,7 @@ func (h *Handler) serveSession() {
 		answer answerer
 	}{
 		"GET " + one:                           {atOnce, (*Handler).getInfo},
+		"GET " + one + "/events":               {atOnce, (*Handler).getEvents},
 		"POST " + one + "/interrupt":           {atOnce, (*Handler).postInterrupt},
 		"POST " + one + "/background":          {atOnce, (*Handler).postBackground},
 		"POST " + one + "/fork":                {turn, (*Handler).postFork},
@@ -186,6 +189,25 @@ var done = struct{}{}
 
 func (h *Handler) getInfo(s session.Handle, _ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.Info(r.Context())
+}
+
+// eventsPatience is how long a request for events is held up: who asks may be gone without a word.
+const eventsPatience = 20 * time.Second
+
+// getEvents answers when there are some, or with none.
+func (h *Handler) getEvents(s session.Handle, _ http.ResponseWriter, r *http.Request) (any, error) {
+	after, err := jsonhttp.Number(r, "after", 0)
+	if err != nil {
+		return nil, err
+	}
+	errNone := errors.New("nothing has happened")
+	ctx, cancel := context.WithTimeoutCause(r.Context(), eventsPatience, errNone)
+	defer cancel()
+	list, err := s.Events(ctx, after)
+	if errors.Is(err, errNone) {
+		return []session.Event{}, nil
+	}
+	return list, err
 }
 
 // ran is the answer of interrupt.

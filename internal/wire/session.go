@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 
@@ -49,6 +50,17 @@ func (s *Session) fail(op string, err error) error {
 func (s *Session) Info(ctx context.Context) (info session.Info, err error) {
 	err = s.call(ctx, "look at", http.MethodGet, "", nil, &info)
 	return info, err
+}
+
+// Events returns what happens with commands behind the event with a number, and waits until there is something.
+func (s *Session) Events(ctx context.Context, after int64) ([]session.Event, error) {
+	for {
+		var list []session.Event
+		err := s.call(ctx, "watch", http.MethodGet, fmt.Sprintf("/events?after=%d", after), nil, &list)
+		if err != nil || len(list) > 0 {
+			return list, err
+		}
+	}
 }
 
 // Run is Do with a request that says no more than its script.

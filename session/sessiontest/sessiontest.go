@@ -65,6 +65,9 @@ var promises = []struct {
 	{"StdinThatFailsIsTold", stdinFails},
 	{"AnEndlessStdinEndsWithTheCommand", endlessStdin},
 
+	{"EventsAreSeen", eventsAreSeen},
+	{"WhatIsRefusedIsNoEvent", whatIsRefusedIsNoEvent},
+
 	{"TimeoutStops", timeoutStops},
 	{"IdleTimeoutStops", idleTimeoutStops},
 	{"ACancelledContextStops", cancelStops},

@@ -26,6 +26,7 @@ type Program struct {
 	Version string
 	Until   func(context.Context) (context.Context, func()) // a signal
 	Note    func(format string, args ...any)                // tells the user something
+	Ended   func(context.Context) error                     // what limpet ends with after a signal; nil if there was none
 	Keeper  keeper.Program                                  // what it is as a keeper, besides these
 }
 
@@ -123,7 +124,7 @@ sandbox of limpet shows it.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(listCommand(p), infoCommand(p), interruptCommand(p), forkCommand(p), checkpointCommand(p), rollbackCommand(p), resetCommand(p), upgradeCommand(p), closeCommand(p), keeperCommand(p), help)
+	cmd.AddCommand(listCommand(p), infoCommand(p), watchCommand(p), interruptCommand(p), forkCommand(p), checkpointCommand(p), rollbackCommand(p), resetCommand(p), upgradeCommand(p), closeCommand(p), keeperCommand(p), help)
 	return cmd
 }
 

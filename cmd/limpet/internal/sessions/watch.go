@@ -1,0 +1,314 @@
+package sessions
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/wire"
+	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/terminal/screen"
+)
+
+func watchCommand(p Program) *cobra.Command {
+	var on On
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "watch [flags] [name...]",
+		Short: "Watch what runs in sessions",
+		Long: `Watch prints each command that runs in sessions, what it prints, and how it ends, as it comes, until Ctrl-C: what an agent does by
+limpet mcp --keep, for one. It begins with what the sessions remember, and changes nothing there. Without names it is about all sessions, also those that
+are made later; on another machine about those that are there. Several sessions have their names in front of each line.
+
+A line is shown when it is whole, as a terminal would show it in the end, and without colours. What jobs and terminals print is not
+among it: see limpet jobs log --follow and limpet term attach.
+
+With --json it prints one object a line, an event, with text in base64.`,
+		Example: "  limpet session watch\n  limpet session watch build",
+		Args:    noun.Wants(0, 1000, "wants the names of sessions, or none"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			place, leave, err := p.Place(ctx, on)
+			if err != nil {
+				return err
+			}
+			defer leave()
+			var names []string
+			for _, said := range args {
+				one, err := find(ctx, cmd, place, said, true)
+				if err != nil {
+					return err
+				}
+				names = append(names, one.Record.Name)
+			}
+			err = p.watch(ctx, place, names, newWatched(os.Stdout, asJSON, len(names) == 1))
+			if ended := p.Ended(ctx); ended != nil && ctx.Err() != nil {
+				return ended
+			}
+			return err
+		},
+	}
+	addOn(cmd, &on)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object a line")
+	return cmd
+}
+
+// watch watches sessions, of some names or, without, all of a place, until ctx ends or those of the names have ended.
+func (p Program) watch(ctx context.Context, place keeper.Place, names []string, out *watched) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel(nil)
+	follow := func(name string) error {
+		k, err := place.Session(ctx, name, nil)
+		if err != nil {
+			return err
+		}
+		all.Go(func() {
+			defer k.Disconnect()
+			if err := out.follow(ctx, k); err != nil {
+				cancel(err) // There is nobody to print for.
+			}
+		})
+		return nil
+	}
+	if len(names) > 0 {
+		for _, name := range names {
+			if err := follow(name); err != nil {
+				return err
+			}
+		}
+		all.Wait()
+		return causeOf(ctx)
+	}
+	news, done, err := madeLater(place)
+	if err != nil {
+		return err
+	}
+	defer done()
+	followed := make(map[string]bool) // by the ids of keepers
+	for {
+		list, err := place.List(ctx, false)
+		if err != nil {
+			return err
+		}
+		for _, one := range list {
+			if one.Info == nil || followed[one.Record.ID] {
+				continue
+			}
+			followed[one.Record.ID] = true
+			if err := follow(one.Record.Name); err != nil && ctx.Err() == nil {
+				p.Note("session %s: %v", one.Record.Name, err)
+			}
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return causeOf(ctx)
+		}
+	}
+}
+
+// causeOf is why a context ended; nil if it did not.
+func causeOf(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// newSoon is how long a session that is made may take to answer: its directory is there before.
+const newSoon = 200 * time.Millisecond
+
+// madeLater returns a channel that has something when there may be new sessions. Call done.
+func madeLater(place keeper.Place) (news <-chan struct{}, done func(), err error) {
+	r, here := place.(*keeper.Registry)
+	if !here {
+		return nil, func() {}, nil
+	}
+	if err := os.MkdirAll(r.Dir(), statedir.DirMode); err != nil {
+		return nil, nil, err
+	}
+	w, err := fsnotify.NewWatcher()
+	if err == nil {
+		err = w.Add(r.Dir())
+	}
+	if err != nil {
+		if w != nil {
+			_ = w.Close() // Nothing is lost.
+		}
+		return nil, nil, fmt.Errorf("waiting for new sessions: %w", err)
+	}
+	found, ended := make(chan struct{}, 1), make(chan struct{})
+	tell := func() {
+		select {
+		case found <- struct{}{}:
+		default: // It looks anyway.
+		}
+	}
+	go func() {
+		defer close(ended)
+		var soon <-chan time.Time
+		for {
+			select {
+			case one, open := <-w.Events:
+				if !open {
+					return
+				}
+				if one.Has(fsnotify.Create) {
+					tell()
+					soon = time.After(newSoon)
+				}
+			case <-soon:
+				tell()
+			}
+		}
+	}()
+	return found, func() { _ = w.Close(); <-ended }, nil
+}
+
+// watched prints what is watched. Its methods are safe for concurrent use.
+type watched struct {
+	mu     sync.Mutex
+	out    io.Writer
+	asJSON bool
+	single bool // there is one session, whose name need not be said
+	open   map[lineKey][]byte
+}
+
+// lineKey is that of a line that is not whole yet.
+type lineKey struct {
+	keeper  string
+	command int64
+	stderr  bool
+}
+
+func newWatched(out io.Writer, asJSON, single bool) *watched {
+	return &watched{out: out, asJSON: asJSON, single: single, open: make(map[lineKey][]byte)}
+}
+
+// follow prints the events of a session until that ends, or ctx does. The error is one of printing.
+func (w *watched) follow(ctx context.Context, k *keeper.Kept) error {
+	for seq := int64(0); ; {
+		list, err := k.Events(ctx, seq)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, session.ErrClosed), errors.Is(err, wire.ErrGone):
+			return w.say(k.Name(), "the session has ended")
+		case err != nil:
+			return w.say(k.Name(), "is not watched any more: "+noun.OneLine(err.Error()))
+		}
+		for _, one := range list {
+			if seq > 0 && one.Seq > seq+1 {
+				if err := w.say(one.Session, fmt.Sprintf("%d events are missing here: they came too fast", one.Seq-seq-1)); err != nil {
+					return err
+				}
+			}
+			seq = one.Seq
+			if err := w.print(k.Record.ID, one); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// say prints a line about a session.
+func (w *watched) say(name, text string) error {
+	if w.asJSON {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.line(name, "-- "+text)
+}
+
+// line prints a line. The caller holds mu.
+func (w *watched) line(name, text string) error {
+	if !w.single {
+		text = name + " | " + text
+	}
+	_, err := fmt.Fprintln(w.out, text)
+	return err
+}
+
+// print prints an event.
+func (w *watched) print(keeperID string, e session.Event) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asJSON {
+		return noun.JSON(w.out, e)
+	}
+	key := lineKey{keeperID, e.Command, e.Stderr}
+	switch e.Kind {
+	case session.BeginEvent:
+		for i, line := range strings.Split(strings.TrimRight(e.Script, "\n"), "\n") {
+			prompt := noun.OneLine(e.Dir) + " $ "
+			if i > 0 {
+				prompt = strings.Repeat(" ", len(prompt)-2) + "> "
+			}
+			if err := w.line(e.Session, prompt+screen.Redrawn([]byte(line))); err != nil {
+				return err
+			}
+		}
+	case session.OutputEvent:
+		text := append(w.open[key], e.Text...)
+		delete(w.open, key)
+		if e.Missed > 0 {
+			if err := w.line(e.Session, fmt.Sprintf("-- %d bytes are missing here", e.Missed)); err != nil {
+				return err
+			}
+		}
+		for line := range bytes.Lines(text) {
+			whole, ended := bytes.CutSuffix(line, []byte("\n"))
+			if !ended && len(line) < longestLine {
+				w.open[key] = bytes.Clone(line)
+				break
+			}
+			if err := w.line(e.Session, screen.Redrawn(whole)); err != nil {
+				return err
+			}
+		}
+	case session.EndEvent:
+		for _, stderr := range []bool{false, true} {
+			key.stderr = stderr
+			if rest := w.open[key]; len(rest) > 0 {
+				delete(w.open, key)
+				if err := w.line(e.Session, screen.Redrawn(rest)); err != nil {
+					return err
+				}
+			}
+		}
+		return w.line(e.Session, "-- "+outcome(e))
+	}
+	return nil
+}
+
+// longestLine bounds a line that is not whole, in bytes.
+const longestLine = 64 << 10
+
+// outcome is how a command has ended.
+func outcome(e session.Event) string {
+	text := fmt.Sprintf("exit %d", e.ExitCode)
+	if e.Error != "" {
+		text = noun.OneLine(e.Error)
+	}
+	digits := time.Millisecond
+	if e.Elapsed > time.Second {
+		digits = 100 * time.Millisecond
+	}
+	return fmt.Sprintf("%s, after %v", text, e.Elapsed.Round(digits))
+}

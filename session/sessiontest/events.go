@@ -1,0 +1,120 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// watcher sees the events of a session as they come.
+type watcher struct {
+	t    *testing.T
+	s    session.Handle
+	seq  int64
+	left []session.Event
+}
+
+// next is the next event, which is waited for.
+func (w *watcher) next() session.Event {
+	w.t.Helper()
+	if len(w.left) == 0 {
+		list, err := w.s.Events(testenv.Context(w.t), w.seq)
+		require.NoError(w.t, err)
+		require.NotEmpty(w.t, list)
+		w.left = list
+	}
+	one := w.left[0]
+	w.left = w.left[1:]
+	require.Equal(w.t, w.seq+1, one.Seq, "nothing is left out")
+	w.seq = one.Seq
+	return one
+}
+
+// Who watches sees what begins, what it prints while it runs, and how it ends; who comes later sees what is remembered.
+func eventsAreSeen(t *testing.T, s session.Handle) {
+	ctx := testenv.Context(t)
+	_, err := s.Run(ctx, "cd /; echo early")
+	require.NoError(t, err)
+	w := &watcher{t: t, s: s}
+	began := w.next()
+	assert.Equal(t, session.BeginEvent, began.Kind)
+	assert.Equal(t, "cd /; echo early", began.Script)
+	assert.NotEmpty(t, began.Dir)
+	assert.Equal(t, s.Name(), began.Session)
+	printed := w.next()
+	assert.Equal(t, session.OutputEvent, printed.Kind)
+	assert.Equal(t, "early\n", string(printed.Text))
+	assert.Zero(t, printed.Missed)
+	ended := w.next()
+	assert.Equal(t, session.EndEvent, ended.Kind)
+	assert.Equal(t, "/", ended.Dir)
+	assert.Positive(t, ended.Elapsed)
+	assert.Zero(t, ended.ExitCode)
+	for _, one := range []session.Event{printed, ended} {
+		assert.Equal(t, began.Command, one.Command)
+		assert.False(t, one.Time.IsZero())
+	}
+
+	fifo := testenv.TempDir(t) + "/fifo"
+	over := make(chan error, 1)
+	go func() {
+		_, err := s.Do(ctx, command.Request{Script: "mkfifo " + fifo + "; echo now; echo err >&2; cat " + fifo + "; exit 3"})
+		over <- err
+	}()
+	second := w.next()
+	assert.Equal(t, session.BeginEvent, second.Kind)
+	assert.Equal(t, "/", second.Dir)
+	assert.Greater(t, second.Command, began.Command)
+	seen := map[bool]string{}
+	for len(seen[false]) < len("now\n") || len(seen[true]) < len("err\n") { // While it runs: it waits for the fifo.
+		one := w.next()
+		require.Equal(t, session.OutputEvent, one.Kind)
+		seen[one.Stderr] += string(one.Text)
+	}
+	assert.Equal(t, map[bool]string{false: "now\n", true: "err\n"}, seen)
+	_, err = s.Interrupt(ctx)
+	require.NoError(t, err)
+	last := w.next()
+	assert.Equal(t, session.EndEvent, last.Kind)
+	assert.Equal(t, 130, last.ExitCode)
+	assert.NotEmpty(t, last.Error)
+	require.Error(t, <-over)
+}
+
+// What was refused before it had its turn, and a wait that is given up, are nothing that happens.
+func whatIsRefusedIsNoEvent(t *testing.T, s session.Handle) {
+	_, err := s.Run(testenv.Context(t), "true")
+	require.NoError(t, err)
+	_, err = s.Do(testenv.Context(t), command.Request{Script: "echo \x00"})
+	require.ErrorIs(t, err, command.ErrNUL)
+	list, err := s.Events(testenv.Context(t), 0)
+	require.NoError(t, err)
+	last := list[len(list)-1]
+	assert.Equal(t, session.EndEvent, last.Kind)
+	assert.Equal(t, list[0].Command, last.Command)
+	_, err = s.Run(testenv.Context(t), "false")
+	require.NoError(t, err)
+	list, err = s.Events(testenv.Context(t), last.Seq)
+	require.NoError(t, err)
+	assert.Equal(t, "false", list[0].Script)
+	w := &watcher{t: t, s: s, seq: last.Seq, left: list}
+	w.next()
+	assert.Equal(t, 1, w.next().ExitCode)
+
+	gaveUp := errors.New("gave up")
+	ctx, cancel := context.WithCancelCause(testenv.Context(t))
+	ended := make(chan error, 1)
+	go func() { _, err := s.Events(ctx, w.seq); ended <- err }()
+	cancel(gaveUp)
+	require.ErrorIs(t, <-ended, gaveUp)
+	list, err = s.Events(testenv.Context(t), 1<<40)
+	require.NoError(t, err, "the numbers of another program begin anew")
+	assert.NotEmpty(t, list)
+}
