@@ -29,13 +29,14 @@ func (s *Server) chain(pid int) ([]member, error) {
 	var chain []member
 	helper := isThisProgram(pid)
 	for range deepest {
-		if !helper {
+		first := s.opts.Shell(st)
+		if !helper || first { // A shell may have become the helper: then that asks.
 			chain = append(chain, member{st.ID(), proc.Command(st.PID)})
 		}
-		helper = false
-		if len(chain) > 0 && s.opts.Shell(st) {
+		if first {
 			return chain, nil
 		}
+		helper = false
 		parent, err := proc.Read(st.PPID)
 		switch {
 		case err != nil && st.PPID != 0: // As where /proc is mounted with hidepid, and sudo is root's.
