@@ -104,7 +104,7 @@ func TestAnotherShellOfTheProgramIsNotAnswered(t *testing.T) {
 	other := startAsking(t, &person{}, shell.Options{})
 	res, err = other.Run(testenv.Context(t), strings.TrimSpace(res.Stdout.String())+" p")
 	require.NoError(t, err)
-	assert.Equal(t, "limpet: no password: the process that asks is not one of this shell's\n", res.Stderr.String())
+	assert.Equal(t, "limpet: no password: the process that asks does not descend from this shell, or its parent has ended\n", res.Stderr.String())
 	assert.Empty(t, p.questions())
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -77,13 +78,18 @@ func (g *gate) check(ctx context.Context, sh runsIn, console *console, file, tex
 	}
 }
 
-func (g *gate) ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
-	tty := approve.Terminal()
-	if tty == nil {
+func (g *gate) ask(ctx context.Context, q approval.Question) (answer approval.Answer, err error) {
+	err = g.console.question(ctx, func(tty *os.File) (err error) {
+		answer, err = g.askAt(ctx, tty, q)
+		return err
+	})
+	if errors.Is(err, errNobody) {
 		return approval.No, fmt.Errorf("%w: limpet has no terminal, or is in the background of one, or runs in a session of limpet; a person can run it, or let it run by --approve off", &approval.RefusedError{Question: q, Nobody: true})
 	}
-	defer tty.Close() // Nothing is lost: the answer is known.
-	g.console.freshLine()
+	return answer, err
+}
+
+func (g *gate) askAt(ctx context.Context, tty *os.File, q approval.Question) (approval.Answer, error) {
 	if g.file == "" {
 		return approve.Ask(ctx, tty, q, "")
 	}

@@ -42,6 +42,9 @@ const (
 	socketName = "socket"
 )
 
+// dirPrefix begins the names of servers' directories, beside those of sessions.
+const dirPrefix = ".askpass-"
+
 // Options say how a [Server] asks. Ask and Shell must be set.
 type Options struct {
 	// RuntimeDir is the directory below which the server's own one is made. Empty means that of rundir.Default.
@@ -95,7 +98,7 @@ func Serve(opts Options) (*Server, error) {
 		return nil, fmt.Errorf("askpass: %w", err)
 	}
 	s := &Server{
-		opts: opts, program: program, dir: filepath.Join(program.Path, "askpass-"+environ.NewID()),
+		opts: opts, program: program, dir: filepath.Join(program.Path, dirPrefix+environ.NewID()),
 		places: make(chan struct{}, mostAtOnce), turn: make(chan struct{}, 1),
 	}
 	if err := s.listen(); err != nil {
@@ -129,10 +132,14 @@ const requireVar = "SSH_ASKPASS_REQUIRE"
 // Names are the variables that [Server.Env] sets.
 var Names = []string{"SUDO_ASKPASS", "SSH_ASKPASS", requireVar}
 
-// Env returns env with the variables that lead to the server, as far as env does not have them. An entry without "=" is replaced.
+// Env returns env with the variables that lead to the server, as far as env does not have them. An entry without "=" is replaced. Of a
+// nil Server it returns env.
 //
 // GIT_ASKPASS is left alone: without it git uses core.askPass of its configuration, and then SSH_ASKPASS (gitcredentials(7)).
 func (s *Server) Env(env []string) []string {
+	if s == nil {
+		return env
+	}
 	has := func(name string) bool {
 		return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 	}

@@ -200,7 +200,7 @@ func TestOthersAreNotAnswered(t *testing.T) {
 	})
 	out, stderr := says(t, s, `"$SUDO_ASKPASS" p; echo "code $?"`)
 	assert.Equal(t, "code 1\n", out)
-	assert.Equal(t, "limpet: no password: the process that asks is not one of this shell's\n", stderr)
+	assert.Equal(t, "limpet: no password: the process that asks does not descend from this shell, or its parent has ended\n", stderr)
 	assert.False(t, asked.Load())
 }
 
@@ -217,7 +217,7 @@ func TestAProcessWithoutItsShellIsNotAnswered(t *testing.T) {
 	})
 	b, err := os.ReadFile(filepath.Join(dir, "err"))
 	require.NoError(t, err)
-	assert.Equal(t, "limpet: no password: the process that asks is not one of this shell's\n", string(b))
+	assert.Equal(t, "limpet: no password: the process that asks does not descend from this shell, or its parent has ended\n", string(b))
 }
 
 func TestWhoAsksAgainIsToldApart(t *testing.T) {

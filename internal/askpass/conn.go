@@ -47,7 +47,7 @@ type asked struct {
 
 var (
 	errHungUp    = errors.New("the program does not wait any more")
-	errNotOurs   = errors.New("the process that asks is not one of this shell's")
+	errNotOurs   = errors.New("the process that asks does not descend from this shell, or its parent has ended")
 	errIsAnother = errors.New("the processes that asked have changed meanwhile")
 	errNoSecret  = fmt.Errorf("an answer is one line of at most %d bytes", mostSecret)
 )

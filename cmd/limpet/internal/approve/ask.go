@@ -73,18 +73,46 @@ func meaning(key byte) (approval.Answer, string) {
 
 // readKey waits for a key; ctx ends that.
 func readKey(ctx context.Context, tty *os.File) (byte, error) {
-	ended, end, err := os.Pipe() // Poll sees its end.
+	w, err := newWait(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("asking on the terminal: %w", err)
+		return 0, err
 	}
-	defer ended.Close()
-	stop := context.AfterFunc(ctx, func() { _ = end.Close() }) // Nothing was written.
-	defer func() {
-		if stop() {
-			_ = end.Close() // As above.
-		}
-	}()
-	fds := []unix.PollFd{{Fd: int32(tty.Fd()), Events: unix.POLLIN}, {Fd: int32(ended.Fd())}}
+	defer w.close()
+	var keys [16]byte
+	n, err := w.read(tty, keys[:])
+	if err != nil || n > 1 {
+		return 0, err // More than one byte is a paste or a special key, and no answer.
+	}
+	return keys[0], nil
+}
+
+// wait is for what is typed, until a context ends. Close it.
+type wait struct {
+	ctx        context.Context
+	ended, end *os.File // of a pipe: poll sees its end
+	stop       func() bool
+}
+
+func newWait(ctx context.Context) (*wait, error) {
+	ended, end, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("asking on the terminal: %w", err)
+	}
+	w := &wait{ctx: ctx, ended: ended, end: end}
+	w.stop = context.AfterFunc(ctx, func() { _ = end.Close() }) // Nothing was written.
+	return w, nil
+}
+
+func (w *wait) close() {
+	if w.stop() {
+		_ = w.end.Close() // As above.
+	}
+	_ = w.ended.Close() // Nothing was read.
+}
+
+// read reads what was typed, a byte at least.
+func (w *wait) read(tty *os.File, keys []byte) (int, error) {
+	fds := []unix.PollFd{{Fd: int32(tty.Fd()), Events: unix.POLLIN}, {Fd: int32(w.ended.Fd())}}
 	for {
 		_, err := unix.Poll(fds, -1)
 		switch {
@@ -93,19 +121,16 @@ func readKey(ctx context.Context, tty *os.File) (byte, error) {
 		case err != nil:
 			return 0, fmt.Errorf("asking on the terminal: %w", err)
 		case fds[1].Revents != 0:
-			return 0, context.Cause(ctx)
+			return 0, context.Cause(w.ctx)
 		}
-		var keys [16]byte
-		n, err := unix.Read(int(tty.Fd()), keys[:])
+		n, err := unix.Read(int(tty.Fd()), keys)
 		switch {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
 		case err != nil || n == 0:
 			return 0, fmt.Errorf("asking on the terminal: it is gone: %w", errors.Join(err, io.EOF))
-		case n > 1:
-			return 0, nil // More than one byte is a paste or a special key, and no answer.
 		}
-		return keys[0], nil
+		return n, nil
 	}
 }
 
