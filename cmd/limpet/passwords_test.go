@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -131,6 +132,28 @@ func TestNobodyIsAskedWhileACommandIsTyped(t *testing.T) {
 	tm.sees("~ $ ")
 	tm.types(ctrlD)
 	tm.exits(0)
+}
+
+// The line that is typed next is not in the way of a question, nor is the answer typed at the prompt.
+func TestThePromptWaitsForAQuestion(t *testing.T) {
+	testenv.NeedProc(t)
+	home := testenv.TempDir(t)
+	require.NoError(t, syscall.Mkfifo(filepath.Join(home, "fifo"), 0o600))
+	tm := onTerminal(t, home, "xterm", "repl")
+	tm.sees("~ $ ")
+	tm.types("($SUDO_ASKPASS p >out; :) & cat fifo; echo >over\n")
+	tm.asksForPassword("p")
+	f, err := os.OpenFile(filepath.Join(home, "fifo"), os.O_WRONLY, 0) // It waits until cat reads.
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	testenv.AwaitFile(t, filepath.Join(home, "over"))
+	time.Sleep(20 * time.Millisecond) // For a prompt that comes too early.
+	tm.types(secret + "\r")
+	tm.sees("~ $ ")
+	assert.Equal(t, secret, testenv.AwaitFile(t, filepath.Join(home, "out")))
+	tm.types(ctrlD)
+	tm.exits(0)
+	tm.shownNowhere()
 }
 
 func TestASignalEndsAPasswordQuestion(t *testing.T) {
