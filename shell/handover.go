@@ -158,7 +158,7 @@ func (s *PersistentShell) part(h *Running) {
 
 	<-s.guarded // The guard knows of the mark that goes.
 	s.handed = append(slices.DeleteFunc(s.handed, (*Running).spent), h)
-	s.entry = ipc.SessionVar + "=" + environ.NewID()
+	s.newMark(environ.NewID())
 	if s.runner != nil {
 		_ = s.runner.Close() // It marks what it starts. Nothing runs in it.
 		s.runner = nil

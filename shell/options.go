@@ -111,6 +111,20 @@ type Options struct {
 	// may not use the shell.
 	Admit func(ctx context.Context, req command.Request, dir string) error
 
+	// AskPassword, if not nil, asks a person for what sudo, ssh and git want to know: they have SUDO_ASKPASS and SSH_ASKPASS (with
+	// SSH_ASKPASS_REQUIRE=force) in their environment, as far as Env does not set these itself, and with State as that has them. Git uses the
+	// latter. Sudo does so with its option -A, or if DISPLAY is set, be it empty.
+	//
+	// It is called by one goroutine at a time, beside everything else. Its context ends when the program that asks does not wait
+	// any more, after 45 s, and when the shell is closed. The program gets the answer, and nobody else does; it is one line of at
+	// most 1023 bytes, and overwritten with zeros afterwards. An error means that there is no answer, and its text is told to the
+	// program. Then the same process does not ask the same again.
+	//
+	// Only processes that descend from this shell's bash are answered, but any of them can ask: see [command.PasswordQuestion]. It is
+	// not used with a Transport that is not the local one, as in a sandbox, and where there is no /proc: programs then fail as
+	// they do without it.
+	AskPassword func(ctx context.Context, q command.PasswordQuestion) ([]byte, error)
+
 	// UpdateEnv, if not nil, is given the UpdateEnv of each request that has the turn, and returns
 	// what is taken in its place. It holds the request up.
 	UpdateEnv func(entries []string) []string

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/askpass"
 	"github.com/limpet-sh/limpet/internal/capture"
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/files"
@@ -43,7 +45,7 @@ type PersistentShell struct {
 	// fields below it.
 	turn     chan struct{}
 	bash     *bash
-	entry    string           // LIMPET_SESSION=..., the mark of its processes
+	entry    string           // LIMPET_SESSION=..., the mark of its processes; set by newMark
 	died     *death           // why bash is nil
 	unheard  error            // what was lost with a bash that ended, of which the next command is told
 	untold   *command.Restart // a restart of which the next command is told
@@ -52,6 +54,9 @@ type PersistentShell struct {
 	pristine saved.State   // of a bash that has just started; the zero value if nobody has saved it
 	handed   []*Running    // commands that went, with their bash and mark
 	guarded  chan struct{} // closed when the guard knows of the mark
+
+	mark atomic.Pointer[string] // entry, for those who have not got the turn
+	asks *askpass.Server        // nil: programs are left to ask as they like
 
 	mu       sync.Mutex // after turn, never the other way round
 	dir      string
@@ -78,7 +83,6 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	id := environ.NewID()
 	s := &PersistentShell{
 		opts:    o,
-		entry:   ipc.SessionVar + "=" + id,
 		owner:   (*files.Owner)(transport.UserOf(o.Transport)),
 		turn:    make(chan struct{}, 1),
 		guarded: make(chan struct{}),
@@ -88,6 +92,11 @@ func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	}
 	if s.program, err = rundir.Acquire(o.RuntimeDir, id, s.owner != nil); err != nil {
 		return nil, &ipc.DiskError{Dir: cmp.Or(o.RuntimeDir, rundir.Default(s.owner != nil)), Err: err}
+	}
+	s.newMark(id)
+	if err := s.askPasswords(); err != nil {
+		s.program.Release()
+		return nil, &ipc.DiskError{Dir: s.program.Path, Err: err}
 	}
 	s.spool = spool{dir: s.program.Path, max: o.SpoolFiles}
 	s.saves = newSaver(s)
@@ -406,6 +415,7 @@ func (s *PersistentShell) release() {
 		_ = s.runner.Close() // Its processes were ours, and are gone.
 	}
 	s.saves.close()
+	s.asks.Close()
 	s.tender.Close()
 	s.spool.close()
 	s.program.Release()

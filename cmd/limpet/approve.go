@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -119,14 +120,18 @@ func (g *gate) check(ctx context.Context, sh runsIn, console *console, file, tex
 	}
 }
 
-func (g *gate) ask(ctx context.Context, q approval.Question) (approval.Reply, error) {
-	var no approval.Reply
-	tty := approve.Terminal()
-	if tty == nil {
-		return no, fmt.Errorf("%w: limpet has no terminal, or is in the background of one, or runs in a session of limpet; a person can run it, or let it run by --approve off", &approval.RefusedError{Question: q, Nobody: true})
+func (g *gate) ask(ctx context.Context, q approval.Question) (reply approval.Reply, err error) {
+	err = g.console.question(ctx, func(tty *os.File) (err error) {
+		reply, err = g.askAt(ctx, tty, q)
+		return err
+	})
+	if errors.Is(err, errNobody) {
+		return reply, fmt.Errorf("%w: limpet has no terminal, or is in the background of one, or runs in a session of limpet; a person can run it, or let it run by --approve off", &approval.RefusedError{Question: q, Nobody: true})
 	}
-	defer tty.Close() // Nothing is lost: the answer is known.
-	g.console.freshLine()
+	return reply, err
+}
+
+func (g *gate) askAt(ctx context.Context, tty *os.File, q approval.Question) (no approval.Reply, err error) {
 	if g.file == "" {
 		return approve.Ask(ctx, tty, q, approve.About{})
 	}

@@ -23,11 +23,18 @@ type console struct {
 	asking  bool     // a prompt is shown: notes are held
 	held    []string // to be told when the prompt is answered
 
+	// turn has a token while a question is asked, or a line is typed: one of them at a time has the terminal. Typing reports that it is a
+	// line.
+	turn   chan struct{}
+	typing bool
+
+	screen sync.Mutex // held while a question is shown: what programs write to the terminal waits. Before mu.
+
 	shown func(line string) // if not nil, shows notes in place of stderr, which has the screen of a program
 }
 
 func newConsole() *console {
-	c := &console{}
+	c := &console{turn: make(chan struct{}, 1)}
 	c.stdout = consoleStream{console: c, file: os.Stdout, terminal: term.IsTerminal(int(os.Stdout.Fd()))}
 	c.stderr = consoleStream{console: c, file: os.Stderr, terminal: term.IsTerminal(int(os.Stderr.Fd()))}
 	return c
@@ -124,6 +131,10 @@ type consoleStream struct {
 var _ io.Writer = (*consoleStream)(nil)
 
 func (s *consoleStream) Write(p []byte) (int, error) {
+	if s.terminal {
+		s.console.screen.Lock()
+		defer s.console.screen.Unlock()
+	}
 	n, err := s.file.Write(p)
 	s.console.mu.Lock()
 	defer s.console.mu.Unlock()

@@ -24,6 +24,7 @@ type shellFlags struct {
 
 	env, keepEnv    []string
 	cleanEnv, login bool
+	noAskpass       bool
 	initFiles       []string
 
 	timeout, idleTimeout, startTimeout time.Duration
@@ -40,6 +41,7 @@ func (f *shellFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.env, "env", nil, "add `NAME=value` to the environment; repeatable, the last one wins")
 	flags.StringArrayVar(&f.keepEnv, "keep-env", nil, "pass variables on that would not be, because they look like a secret or by --clean-env; a `PATTERN` like 'GH_*'; repeatable")
 	flags.BoolVar(&f.cleanEnv, "clean-env", false, "start with an empty environment, but for --env and --keep-env")
+	flags.BoolVar(&f.noAskpass, "no-askpass", false, "leave SUDO_ASKPASS and SSH_ASKPASS as they are: sudo -A, ssh and git ask nobody at limpet's terminal; see limpet help passwords")
 	flags.BoolVar(&f.login, "login", false, "read /etc/profile and ~/.bash_profile, as a login shell does")
 	flags.StringArrayVar(&f.initFiles, "init", nil, "source `FILE` at the start; repeatable")
 	flags.StringVar(&f.runtimeDir, "runtime-dir", "", "keep the session's files in `DIR` (default: XDG_RUNTIME_DIR, /dev/shm or the temp directory)")

@@ -51,6 +51,7 @@ func (k *keptShell) temporary(ctx context.Context, h *host.Host, spec *keeper.Sp
 
 // Disconnect lets go of the session, and of its machine.
 func (k *keptShell) Disconnect() {
+	k.asks.Close()
 	k.Kept.Disconnect()
 	if k.host == nil {
 		return

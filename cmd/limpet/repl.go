@@ -69,10 +69,10 @@ read nothing from it, nor from the terminal: they have no standard input.`,
 				if err := refuseIn(cmd, "--session", "dir"); err != nil { // It would be that of each statement.
 					return err
 				}
-				return replKept(cmd, &kept, &flags, gate)
+				return replKept(cmd, &kept, &flags, gate, approve.mode)
 			}
 			opts.Aliases, opts.KeepOptions = true, true // As in a bash that somebody types into.
-			return runREPL(opts, flags.mergeStderr, gate)
+			return runREPL(opts, &flags, gate, approve.mode)
 		},
 	}
 	kept.addName(cmd)
@@ -83,11 +83,11 @@ read nothing from it, nor from the terminal: they have no standard input.`,
 
 const greeting = "limpet: bash that stays. Ctrl-C stops a command, Ctrl-D or exit leaves."
 
-func runREPL(opts *shell.Options, mergeStderr bool, gate *gate) error {
+func runREPL(opts *shell.Options, flags *shellFlags, gate *gate, mode string) error {
 	// With room for each: a Ctrl-C must not get lost behind a Ctrl-\.
 	signals := make(chan os.Signal, len(stopSignals))
 	console := newConsole()
-	opts.Logger = console.logger()
+	opts.Logger, opts.AskPassword = console.logger(), flags.passwords(console, mode)
 	sh, err := openForREPL(signals, func(ctx context.Context) (*shell.PersistentShell, error) { return shell.Start(ctx, opts) }, func(sh *shell.PersistentShell) {
 		sh.Close() // It cannot fail.
 	})
@@ -95,15 +95,15 @@ func runREPL(opts *shell.Options, mergeStderr bool, gate *gate) error {
 		return err
 	}
 	defer sh.Close() // It cannot fail.
-	r := repl{sh: sh, signals: signals, console: console, home: homeOf(opts.Env), mergeStderr: mergeStderr, gate: gate}
+	r := repl{sh: sh, signals: signals, console: console, home: homeOf(opts.Env), mergeStderr: flags.mergeStderr, gate: gate}
 	return r.start()
 }
 
 // replKept is runREPL in a session that is kept.
-func replKept(cmd *cobra.Command, kept *keptFlags, flags *shellFlags, gate *gate) error {
+func replKept(cmd *cobra.Command, kept *keptFlags, flags *shellFlags, gate *gate, mode string) error {
 	signals := make(chan os.Signal, len(stopSignals)) // As above.
 	console := newConsole()
-	sh, err := openForREPL(signals, func(ctx context.Context) (*keptShell, error) { return kept.open(ctx, cmd, flags, console) }, (*keptShell).Disconnect)
+	sh, err := openForREPL(signals, func(ctx context.Context) (*keptShell, error) { return kept.open(ctx, cmd, flags, console, mode) }, (*keptShell).Disconnect)
 	if err != nil {
 		return err
 	}
@@ -214,6 +214,9 @@ type reply struct {
 // limpet it is left behind: nothing but the end of the program frees it.
 func (r *repl) line(ask string) (string, error) {
 	if r.lines.asks() {
+		if err := r.awaitTurn(); err != nil {
+			return "", err
+		}
 		r.console.asks()
 	}
 	if r.reading != nil {
@@ -230,18 +233,49 @@ func (r *repl) line(ask string) (string, error) {
 		select {
 		case got := <-r.reading:
 			r.reading = nil
+			r.giveTurn()
 			r.console.answered()
 			return got.line, got.err
 		case sig := <-r.signals:
-			switch sig {
-			case syscall.SIGQUIT: // As in an interactive bash.
-			case syscall.SIGINT:
-				return "", errAborted
-			default:
-				return "", &signalError{sig.(syscall.Signal)}
+			if err := whileTyping(sig); err != nil {
+				return "", err
 			}
 		}
 	}
+}
+
+// awaitTurn waits until no question is asked at the terminal, as by a program in the background, and has none asked until giveTurn.
+func (r *repl) awaitTurn() error {
+	for !r.console.isTyped() {
+		select {
+		case r.console.turn <- struct{}{}:
+			r.console.setTyping(true)
+		case sig := <-r.signals:
+			if err := whileTyping(sig); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// giveTurn ends what awaitTurn has begun; it does nothing if there were no prompts.
+func (r *repl) giveTurn() {
+	if r.console.isTyped() {
+		r.console.setTyping(false)
+		<-r.console.turn
+	}
+}
+
+// whileTyping is what a signal means that comes while a line is typed.
+func whileTyping(sig os.Signal) error {
+	switch sig {
+	case syscall.SIGQUIT: // As in an interactive bash.
+		return nil
+	case syscall.SIGINT:
+		return errAborted
+	}
+	return &signalError{sig.(syscall.Signal)}
 }
 
 // run runs a statement and says whether to leave after it, with which error.

@@ -153,7 +153,7 @@ func runScripts(flags runFlags, opts *shell.Options, run toRun, gate *gate) erro
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	console := newConsole()
-	opts.Logger = console.logger()
+	opts.Logger, opts.AskPassword = console.logger(), flags.shell.passwords(console, flags.approve.mode)
 	sh, err := shell.Start(ctx, opts)
 	if err != nil {
 		return errors.Join(gotSignal(ctx), err)
@@ -174,7 +174,7 @@ func runKept(cmd *cobra.Command, flags runFlags, run toRun, gate *gate) error {
 	ctx, stop := untilOneOf(context.Background(), signals...)
 	defer stop()
 	console := newConsole()
-	sh, err := flags.kept.open(ctx, cmd, &flags.shell, console)
+	sh, err := flags.kept.open(ctx, cmd, &flags.shell, console, flags.approve.mode)
 	if err != nil {
 		return errors.Join(gotSignal(ctx), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/hosts"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/askpass"
 	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/runes"
@@ -135,11 +136,12 @@ type keptShell struct {
 	noWait  bool
 	id      string // of the next script, and of no other
 	console *console
+	asks    *askpass.Server // nil: programs are left to ask as they like
 }
 
 func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
 	req.Timeout, req.IdleTimeout, req.Env = k.flags.timeout, k.flags.idleTimeout, k.flags.env
-	req.UpdateEnv = k.place.CallerEnv()
+	req.UpdateEnv = k.asks.Env(k.place.CallerEnv())
 	req.ID, k.id = k.id, ""
 	req.Dir = k.enter
 	if k.noWait {
@@ -227,7 +229,8 @@ func foundAs(ctx context.Context, r keeper.Place, name string, spec *keeper.Spec
 }
 
 // open returns the session, and tells what the user should know of it. Disconnect it.
-func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFlags, console *console) (*keptShell, error) {
+// Mode is that of --approve.
+func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFlags, console *console, mode string) (*keptShell, error) {
 	if f.isElsewhere() {
 		return f.openElsewhere(ctx, cmd, flags, console)
 	}
@@ -249,7 +252,14 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 	if flags.dir != "" {
 		sh.enter = absolute(flags.dir)
 	}
-	return sh, f.find(ctx, cmd, sh, spec)
+	if err := f.find(ctx, cmd, sh, spec); err != nil {
+		return sh, err
+	}
+	if err := sh.askPasswords(flags.passwords(console, mode)); err != nil {
+		sh.Disconnect()
+		return sh, err
+	}
+	return sh, nil
 }
 
 // find has a shell be that of the session.

@@ -18,6 +18,7 @@ const agentVar = "SSH_AUTH_SOCK"
 // update-environment of tmux(1).
 var CallerVars = []string{
 	agentVar, "SSH_CONNECTION", "SSH_TTY", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "TERM", "COLORTERM",
+	"SUDO_ASKPASS", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE",
 }
 
 // CallerEnv returns what a caller with an environment brings to a session, for command.Request.UpdateEnv.

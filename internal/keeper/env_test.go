@@ -29,8 +29,9 @@ func asCaller(t *testing.T, k *keeper.Kept, script string, env ...string) string
 func TestCallerEnvIsWhereTheCallerIs(t *testing.T) {
 	assert.Equal(t, []string{
 		"SSH_AUTH_SOCK=/s", "SSH_CONNECTION", "SSH_TTY", "DISPLAY=:1", "WAYLAND_DISPLAY", "XAUTHORITY=", "DBUS_SESSION_BUS_ADDRESS", "TERM", "COLORTERM",
+		"SUDO_ASKPASS", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE",
 	}, keeper.CallerEnv([]string{"HOME=/h", "SSH_AUTH_SOCK=/s", "DISPLAY=:0", "DISPLAY=:1", "XAUTHORITY=", "XDISPLAY=no", "SSH_TTYX=no"}))
-	assert.Len(t, keeper.CallerEnv([]string{"DISPLAY=\xff"}), 8, "what JSON would change is left alone")
+	assert.Len(t, keeper.CallerEnv([]string{"DISPLAY=\xff"}), 11, "what JSON would change is left alone")
 }
 
 func TestEachCallerBringsItsEnvironment(t *testing.T) {

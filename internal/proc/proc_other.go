@@ -20,6 +20,8 @@ func envValues(int, string) ([]string, bool) { return nil, false }
 func Command(int) string                     { return "" }
 func CommandSoon(Stat) string                { return "" }
 func Program(int) string                     { return "" }
+func Name(int) string                        { return "" }
+func EUID(int) (int, error)                  { return 0, errors.ErrUnsupported }
 func ReadSignals(int) Signals                { return Signals{} }
 func Children(int) []Stat                    { return nil }
 func Ran(ID) time.Duration                   { return 0 }

@@ -123,7 +123,7 @@ func (a *asked) show(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (a *asked) answer(w http.ResponseWriter, r *http.Request) {
-	if within(socket.PeerPID(r.Context())) {
+	if within(socket.RequestPID(r.Context())) {
 		refuse(w, http.StatusForbidden, ErrWithin)
 		return
 	}

@@ -79,9 +79,9 @@ type peer struct {
 	err error
 }
 
-// PeerPID is the process that has sent a request, by the context of that, or that had, if it has handed its connection on. It is 0 if
+// RequestPID is the process that has sent a request, by the context of that, or that had, if it has handed its connection on. It is 0 if
 // it is not known, as on systems other than Linux.
-func PeerPID(ctx context.Context) int {
+func RequestPID(ctx context.Context) int {
 	p, _ := ctx.Value(peerKey{}).(peer)
 	return p.pid
 }

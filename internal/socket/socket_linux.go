@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -27,24 +28,41 @@ func peerOf(c net.Conn) peer {
 	if !ok {
 		return peer{}
 	}
-	raw, err := unix.SyscallConn()
+	cred, err := credentials(unix)
 	if err != nil {
 		return peer{err: err}
-	}
-	var (
-		cred   *syscall.Ucred
-		failed error
-	)
-	if err := raw.Control(func(fd uintptr) {
-		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	}); err != nil {
-		return peer{err: err}
-	}
-	if failed != nil {
-		return peer{err: failed}
 	}
 	if int(cred.Uid) != os.Geteuid() {
 		return peer{err: fmt.Errorf("this is for user %d, and not for user %d", os.Geteuid(), cred.Uid)}
 	}
 	return peer{pid: int(cred.Pid)}
+}
+
+// PeerPID returns the number of the process that made a connection by a unix socket. That process may have ended, and the number be
+// another's, unless it is known to wait for an answer.
+func PeerPID(c net.Conn) (int, error) {
+	unix, ok := c.(*net.UnixConn)
+	if !ok {
+		return 0, errors.ErrUnsupported
+	}
+	cred, err := credentials(unix)
+	if err != nil {
+		return 0, err
+	}
+	return int(cred.Pid), nil
+}
+
+// credentials are those of the other end when it connected (unix(7), SO_PEERCRED).
+func credentials(unix *net.UnixConn) (cred *syscall.Ucred, err error) {
+	raw, err := unix.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	}); err != nil {
+		return nil, err
+	}
+	return cred, failed
 }

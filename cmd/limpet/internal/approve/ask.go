@@ -1,7 +1,6 @@
 package approve
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -83,12 +82,12 @@ func Ask(ctx context.Context, tty *os.File, q approval.Question, about About) (a
 		_, _ = io.WriteString(tty, "\r\n") // As above.
 		return approval.Reply{Answer: answer}, nil
 	}
-	_ = term.Restore(fd, before) // The line is edited as the terminal does it.
-	reason, err := readLine(ctx, tty)
-	if err != nil {
-		_, _ = io.WriteString(tty, "\n") // As above.
+	reason, err := readLine(ctx, tty, true)
+	_, _ = io.WriteString(tty, "\r\n") // As above.
+	if errors.Is(err, ErrNo) { // A no all the same.
+		err = nil
 	}
-	return approval.Reply{Reason: reason}, err
+	return approval.Reply{Reason: strings.TrimSpace(strings.ToValidUTF8(string(reason), ""))}, err
 }
 
 // meaning is what a key means, and what is shown for it. Whatever is not yes is no: Enter, Escape and Ctrl-C, too.
@@ -106,69 +105,64 @@ func meaning(q approval.Question, key byte) (approval.Answer, string) {
 
 // readKey waits for a key; ctx ends that.
 func readKey(ctx context.Context, tty *os.File) (byte, error) {
-	keys, err := read(ctx, tty)
-	if err != nil || len(keys) > 1 {
+	w, err := newWait(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer w.close()
+	var keys [16]byte
+	n, err := w.read(tty, keys[:])
+	if err != nil || n > 1 {
 		return 0, err // More than one byte is a paste or a special key, and no answer.
 	}
 	return keys[0], nil
 }
 
-// longestReason bounds a line, in bytes.
-const longestReason = 1000
-
-// readLine waits for a line, and returns it without its end; ctx ends that. A terminal that ends the line early, by Ctrl-D, ends it too.
-func readLine(ctx context.Context, tty *os.File) (string, error) {
-	var line []byte
-	for len(line) < longestReason {
-		more, err := read(ctx, tty)
-		if errors.Is(err, io.EOF) && ctx.Err() == nil {
-			break
-		}
-		if err != nil {
-			return "", err
-		}
-		line = append(line, more...)
-		if text, whole := bytes.CutSuffix(line, []byte("\n")); whole {
-			line = text
-			break
-		}
-	}
-	return strings.TrimSpace(strings.ToValidUTF8(string(line), "")), nil
+// wait is for what is typed, until a context ends. Close it.
+type wait struct {
+	ctx        context.Context
+	ended, end *os.File // of a pipe: poll sees its end
+	stop       func() bool
 }
 
-// read waits for what is typed, and returns it; ctx ends that. There is at least a byte of it.
-func read(ctx context.Context, tty *os.File) ([]byte, error) {
-	ended, end, err := os.Pipe() // Poll sees its end.
+func newWait(ctx context.Context) (*wait, error) {
+	ended, end, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("asking on the terminal: %w", err)
 	}
-	defer ended.Close()
-	stop := context.AfterFunc(ctx, func() { _ = end.Close() }) // Nothing was written.
-	defer func() {
-		if stop() {
-			_ = end.Close() // As above.
-		}
-	}()
-	fds := []unix.PollFd{{Fd: int32(tty.Fd()), Events: unix.POLLIN}, {Fd: int32(ended.Fd())}}
+	w := &wait{ctx: ctx, ended: ended, end: end}
+	w.stop = context.AfterFunc(ctx, func() { _ = end.Close() }) // Nothing was written.
+	return w, nil
+}
+
+func (w *wait) close() {
+	if w.stop() {
+		_ = w.end.Close() // As above.
+	}
+	_ = w.ended.Close() // Nothing was read.
+}
+
+// read reads what was typed, a byte at least.
+func (w *wait) read(tty *os.File, keys []byte) (int, error) {
+	fds := []unix.PollFd{{Fd: int32(tty.Fd()), Events: unix.POLLIN}, {Fd: int32(w.ended.Fd())}}
 	for {
 		_, err := unix.Poll(fds, -1)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("asking on the terminal: %w", err)
+			return 0, fmt.Errorf("asking on the terminal: %w", err)
 		case fds[1].Revents != 0:
-			return nil, context.Cause(ctx)
+			return 0, context.Cause(w.ctx)
 		}
-		var keys [256]byte
-		n, err := unix.Read(int(tty.Fd()), keys[:])
+		n, err := unix.Read(int(tty.Fd()), keys)
 		switch {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
 		case err != nil || n == 0:
-			return nil, fmt.Errorf("asking on the terminal: it is gone: %w", errors.Join(err, io.EOF))
+			return 0, fmt.Errorf("asking on the terminal: it is gone: %w", errors.Join(err, io.EOF))
 		}
-		return keys[:n], nil
+		return n, nil
 	}
 }
 
