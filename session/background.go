@@ -10,6 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/askpass"
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/jobs"
@@ -104,7 +105,7 @@ func (s *Session) surroundings(ctx context.Context, dir string, of func(env []st
 		done()
 		return where, nil, err
 	}
-	where.env = slices.DeleteFunc(of(where.env), func(entry string) bool {
+	where.env = slices.DeleteFunc(askpass.Strip(of(where.env)), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return environ.Mark(name)
 	})

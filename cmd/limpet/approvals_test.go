@@ -269,3 +269,46 @@ func TestAHostAsksItsUser(t *testing.T) {
 		})
 	}
 }
+
+// What an agent runs asks the person for a password, who sees which program it is. It is in no file.
+func TestAPersonGivesAPasswordToWhatAnAgentRuns(t *testing.T) {
+	for name, args := range map[string][]string{"here": nil, "kept": {"--keep"}} {
+		t.Run(name, func(t *testing.T) {
+			p := newMCPPlace(t)
+			t.Setenv("XDG_STATE_HOME", p.state)
+			c := p.stdio(append([]string{"--askpass"}, args...)...)
+			tm := onTerminal(t, p.home, "xterm", "approvals", "answer", "--wait")
+			asks := calls(t, c.ClientSession, "run_command", runs(`"$SUDO_ASKPASS" $'Pass\x1b[2Jword: ' | wc -c`))
+			tm.sees("limpet: for limpet mcp\r\n")
+			tm.sees("limpet: a program asks for a password, with these words:\r\n")
+			tm.sees(`  | Pass\x1b[2Jword: ` + "\r\n")
+			tm.sees("Beware: this is not the system's own sudo, ssh or git")
+			tm.sees("Password, which is not shown")
+			const secret = "correct horse"
+			tm.types(secret + "\r")
+			got := <-asks
+			assert.False(t, got.failed)
+			assert.Contains(t, got.text, "14", "with a newline")
+			asks = calls(t, c.ClientSession, "run_command", runs(`"$SUDO_ASKPASS" 'Password: '; echo status $?`))
+			tm.sees("Password, which is not shown")
+			tm.types(ctrlC)
+			got = <-asks
+			assert.Contains(t, got.text, "status 1")
+			tm.types(ctrlC)
+			tm.exits(codeSignal + int(syscall.SIGINT))
+			assert.NotContains(t, tm.seen+tm.unread, secret)
+			found, _ := exec.Command("grep", "-rlF", secret, p.state, p.runtime, p.home).Output() // It fails if it finds nothing.
+			assert.Empty(t, string(found))
+			c.leaves()
+			if args != nil {
+				p.closeKept()
+			}
+		})
+	}
+}
+
+func TestNothingAsksForPasswordsUnlessAPersonSaysSo(t *testing.T) {
+	p := newMCPPlace(t)
+	c := p.stdio()
+	assert.Contains(t, (<-calls(t, c.ClientSession, "run_command", runs(`echo "${SUDO_ASKPASS-none}"`))).text, "none")
+}

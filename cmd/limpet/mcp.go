@@ -252,7 +252,8 @@ func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
 				Bash: f.shell.bash, Dir: dir, Env: env, Login: f.shell.login, InitFiles: f.shell.initFiles,
 				RuntimeDir: f.shell.runtimeDir, StartTimeout: f.shell.startTimeout,
 				OutputLimit: mcpOutputLimit, SpoolLimit: mcpSpoolLimit,
-				Aliases: true, // What an agent defines by alias it means to use.
+				Aliases:     true, // What an agent defines by alias it means to use.
+				AskPassword: f.approve.passwords(),
 			},
 			Policy: policy, StateDir: f.state, MaxSessions: f.maxSessions, IdleTimeout: idle, Approve: approve,
 		},

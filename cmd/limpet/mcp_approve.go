@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/approve"
+	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/session"
 )
 
@@ -16,17 +18,36 @@ type mcpApprove struct {
 	wait   time.Duration
 	elicit bool
 
+	askpass bool // programs may ask for passwords
+
 	dir func() (string, error) // where people are asked; nil: where the user's programs do
 }
 
 // mcpApproveNames are those flags.
-var mcpApproveNames = []string{"approve", "approve-wait", "elicit"}
+var mcpApproveNames = []string{"approve", "approve-wait", "elicit", "askpass"}
 
 func (f *mcpApprove) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.mode, "approve", "off", "what is not known to change nothing: ask a person, who answers by limpet approvals, deny it, or off. `MODE` is ask, deny or off")
 	durationVar(flags, &f.wait, "approve-wait", approve.DefaultWait, "with --approve ask, refuse what nobody has approved within `TIME`; a host that gives calls up soon gets the answer sooner")
 	flags.BoolVar(&f.elicit, "elicit", false, "with --approve ask, have the host show the question, too (elicitation): for hosts that never answer for their users")
+	flags.BoolVar(&f.askpass, "askpass", false, "let sudo -A, ssh and git that the agent runs ask a person for passwords, who answers by limpet approvals; see limpet help passwords")
+}
+
+// where is where people are asked.
+func (f *mcpApprove) where() func() (string, error) {
+	if f.dir != nil {
+		return f.dir
+	}
+	return questionsDir
+}
+
+// passwords returns what asks a person for passwords, for shell.Options; nil: nothing does.
+func (f *mcpApprove) passwords() func(context.Context, command.PasswordQuestion) ([]byte, error) {
+	if !f.askpass {
+		return nil
+	}
+	return approve.Sessions{From: "limpet mcp", Dir: f.where()}.Password
 }
 
 // sessions returns what decides about a session, for session.Options; nil: nothing does.
@@ -38,12 +59,8 @@ func (f *mcpApprove) sessions(cmd *cobra.Command, shell *shellFlags) (func(sessi
 	case f.wait <= 0:
 		return nil, usagef(cmd, "--approve-wait %v: wants a time, as in 5m", f.wait)
 	}
-	dir := f.dir
-	if dir == nil {
-		dir = questionsDir
-	}
 	s := approve.Sessions{
-		Mode: f.mode, Changed: shell.login || len(shell.initFiles) > 0, Wait: f.wait, Elicit: f.elicit, From: "limpet mcp", Dir: dir,
+		Mode: f.mode, Changed: shell.login || len(shell.initFiles) > 0, Wait: f.wait, Elicit: f.elicit, From: "limpet mcp", Dir: f.where(),
 	}
 	switch f.mode {
 	case "off":

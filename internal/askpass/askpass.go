@@ -202,3 +202,14 @@ func (s *Server) Close() {
 		s.program.Release()
 	})
 }
+
+// Strip returns env without the variables that lead to a server of this package: for programs that it would not answer, as they do not
+// descend from its shell. It changes env.
+func Strip(env []string) []string {
+	ours := func(entry string) bool {
+		name, value, _ := strings.Cut(entry, "=")
+		return (name == "SUDO_ASKPASS" || name == "SSH_ASKPASS") && filepath.Base(value) == helperName
+	}
+	force := slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "SSH_ASKPASS=") && ours(entry) })
+	return slices.DeleteFunc(env, func(entry string) bool { return ours(entry) || force && strings.HasPrefix(entry, requireVar+"=") })
+}

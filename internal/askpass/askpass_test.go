@@ -358,3 +358,13 @@ func TestWhoHasATerminalIsAskedThere(t *testing.T) {
 	assert.NotContains(t, string(seen), "typed")
 	require.NoError(t, cmd.Wait())
 }
+
+func TestWhatTheServerWouldNotAnswerIsNotLedToIt(t *testing.T) {
+	for _, c := range []struct{ env, want []string }{
+		{[]string{"A=b", "SUDO_ASKPASS=/run/x/limpet-askpass", "SSH_ASKPASS=/run/x/limpet-askpass", "SSH_ASKPASS_REQUIRE=force"}, []string{"A=b"}},
+		{[]string{"SUDO_ASKPASS=/run/x/limpet-askpass", "SSH_ASKPASS=/usr/bin/ksshaskpass", "SSH_ASKPASS_REQUIRE=prefer"}, []string{"SSH_ASKPASS=/usr/bin/ksshaskpass", "SSH_ASKPASS_REQUIRE=prefer"}},
+		{[]string{"SUDO_ASKPASS=", "SSH_ASKPASS"}, []string{"SUDO_ASKPASS=", "SSH_ASKPASS"}},
+	} {
+		assert.Equal(t, c.want, askpass.Strip(c.env))
+	}
+}

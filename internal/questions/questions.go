@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/internal/proc"
@@ -40,6 +41,9 @@ type Open struct {
 	Question approval.Question `json:"question"`
 	Stdin    string            `json:"stdin,omitempty"` // what the script reads
 
+	// Password is what a program wants to know, instead of the Question.
+	Password *command.PasswordQuestion `json:"password,omitempty"`
+
 	Age  time.Duration `json:"age_ns"`  // how long it is asked
 	Left time.Duration `json:"left_ns"` // how long it will be asked; 0: as long as the caller waits
 }
@@ -48,6 +52,9 @@ type Open struct {
 type answer struct {
 	Answer approval.Answer `json:"answer"`
 	Reason string          `json:"reason,omitempty"`
+
+	Given  bool   `json:"given,omitempty"` // the Secret, which may be empty
+	Secret []byte `json:"secret,omitempty"`
 }
 
 // mostAnswer bounds an answer, in bytes.
@@ -70,8 +77,25 @@ const (
 // Ask asks a question in a directory, which is made if it must be, and waits for the answer; ctx bounds that, and the error is
 // its cause then. Of the question ID, PID, Age and Left are set.
 func Ask(ctx context.Context, dir string, q Open) (approval.Reply, error) {
-	fail := func(err error) (approval.Reply, error) {
-		return approval.Reply{}, fmt.Errorf("asking a person: %w", err)
+	a, err := ask(ctx, dir, q)
+	return approval.Reply{Answer: a.Answer, Reason: a.Reason}, err
+}
+
+// ErrRefused means that a person has not given a password.
+var ErrRefused = errors.New("the answer was no")
+
+// AskPassword is Ask for a question with a Password. The caller overwrites the answer.
+func AskPassword(ctx context.Context, dir string, q Open) ([]byte, error) {
+	a, err := ask(ctx, dir, q)
+	if err == nil && !a.Given {
+		err = ErrRefused
+	}
+	return a.Secret, err
+}
+
+func ask(ctx context.Context, dir string, q Open) (answer, error) {
+	fail := func(err error) (answer, error) {
+		return answer{}, fmt.Errorf("asking a person: %w", err)
 	}
 	err := os.MkdirAll(dir, statedir.DirMode)
 	if err == nil {
@@ -86,7 +110,7 @@ func Ask(ctx context.Context, dir string, q Open) (approval.Reply, error) {
 		return fail(err)
 	}
 	defer os.Remove(filepath.Join(dir, q.ID+ext)) // Whoever lists the questions may have been sooner.
-	a := &asked{question: q, since: time.Now(), replies: make(chan approval.Reply, 1)}
+	a := &asked{question: q, since: time.Now(), replies: make(chan answer, 1)}
 	a.until, _ = ctx.Deadline()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+path, a.show)
@@ -102,7 +126,7 @@ func Ask(ctx context.Context, dir string, q Open) (approval.Reply, error) {
 	case reply := <-a.replies:
 		return reply, nil
 	case <-ctx.Done():
-		return approval.Reply{}, context.Cause(ctx)
+		return answer{}, context.Cause(ctx)
 	}
 }
 
@@ -110,7 +134,7 @@ func Ask(ctx context.Context, dir string, q Open) (approval.Reply, error) {
 type asked struct {
 	question     Open
 	since, until time.Time
-	replies      chan approval.Reply // has room for the first one
+	replies      chan answer // has room for the first one
 }
 
 func (a *asked) show(w http.ResponseWriter, _ *http.Request) {
@@ -133,7 +157,7 @@ func (a *asked) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	select {
-	case a.replies <- approval.Reply{Answer: in.Answer, Reason: in.Reason}:
+	case a.replies <- in:
 		jsonhttp.Write(w, http.StatusOK, struct{}{})
 	default:
 		refuse(w, http.StatusConflict, ErrNotOpen)
@@ -209,7 +233,21 @@ func get(ctx context.Context, dir, id string) (q Open, err error) {
 
 // Answer answers a question. The error is ErrNotOpen if it is not asked any more, and ErrWithin if this program may not.
 func Answer(ctx context.Context, dir, id string, reply approval.Reply) error {
-	return call(ctx, dir, id, jsonhttp.Request{Method: http.MethodPost, Content: answer{reply.Answer, reply.Reason}}, &struct{}{})
+	return post(ctx, dir, id, answer{Answer: reply.Answer, Reason: reply.Reason})
+}
+
+// AnswerPassword is Answer for a question with a Password; given is false for a no.
+func AnswerPassword(ctx context.Context, dir, id string, secret []byte, given bool) error {
+	return post(ctx, dir, id, answer{Given: given, Secret: secret})
+}
+
+func post(ctx context.Context, dir, id string, a answer) error {
+	body, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	defer clear(body) // It may be secret.
+	return call(ctx, dir, id, jsonhttp.Request{Method: http.MethodPost, Content: body}, &struct{}{})
 }
 
 // Over waits until a question is not asked any more, and returns nil then. Else the error is the cause of ctx.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/questions"
 	"github.com/limpet-sh/limpet/internal/testenv"
@@ -138,4 +139,37 @@ func TestWhatRunsInASessionCannotAnswer(t *testing.T) {
 	assert.Equal(t, questions.ErrWithin.Error(), answers(marked, "bash", "-c", `env -u "$1" "$2"; exit`, "bash", environ.JobVar, self), "its child, without the mark")
 	assert.Equal(t, "<nil>", answers(env, self))
 	assert.Equal(t, outcome{reply: approval.Reply{Answer: approval.Once}}, <-ends)
+}
+
+func TestAPasswordIsGivenOrNot(t *testing.T) {
+	dir := filepath.Join(testenv.TempDir(t), "q")
+	type outcome struct {
+		secret string
+		err    error
+	}
+	ended := make(chan outcome, 1)
+	wants := func() questions.Open {
+		go func() {
+			secret, err := questions.AskPassword(testenv.Context(t), dir, questions.Open{From: "a test", Password: &command.PasswordQuestion{
+				Prompt: "Password: ", Program: "sudo", Chain: []command.AskingProcess{{PID: 1, Command: "sudo -A ls"}},
+			}})
+			ended <- outcome{string(secret), err}
+		}()
+		testenv.Await(t, "the question", func() bool { return len(listed(t, dir)) == 1 })
+		return listed(t, dir)[0]
+	}
+	q := wants()
+	assert.Equal(t, "Password: ", q.Password.Prompt)
+	assert.Equal(t, "sudo -A ls", q.Password.Chain[0].Command)
+	require.NoError(t, questions.AnswerPassword(testenv.Context(t), dir, q.ID, []byte("a b\xff"), true))
+	assert.Equal(t, outcome{secret: "a b\xff"}, <-ended)
+	q = wants()
+	require.NoError(t, questions.AnswerPassword(testenv.Context(t), dir, q.ID, nil, true))
+	assert.Equal(t, outcome{}, <-ended, "an empty one is one")
+	q = wants()
+	require.NoError(t, questions.AnswerPassword(testenv.Context(t), dir, q.ID, nil, false))
+	assert.Equal(t, outcome{err: questions.ErrRefused}, <-ended)
+	q = wants()
+	require.NoError(t, questions.Answer(testenv.Context(t), dir, q.ID, approval.Reply{Answer: approval.Session}))
+	assert.Equal(t, outcome{err: questions.ErrRefused}, <-ended, "a yes is no password")
 }

@@ -30,7 +30,7 @@ func ApprovalsCommand(p Program, help *cobra.Command, noCommand cobra.Positional
 		Use:   "approvals",
 		Short: "Answer what limpet asks before something runs",
 		Long: `A limpet that has no terminal, as limpet mcp --approve ask, asks whoever uses the machine: the question waits until it is
-answered here, at a terminal of yours, or its time is over.
+answered here, at a terminal of yours, or its time is over. With limpet mcp --askpass, sudo, ssh and git ask so for passwords.
 
 What runs in a session, a job or a terminal of limpet cannot answer: it is what the questions are about. An agent that runs
 programs in other ways than by limpet can start limpet on a terminal of its own making; see docs/approval.md.`,
@@ -48,7 +48,7 @@ func listCommand(p Program) *cobra.Command {
 		Use:   "list",
 		Short: "List the questions that wait",
 		Long: `List prints the questions that wait for an answer, the oldest first. With --json it prints one object a line, with id, from, session, dir, script,
-input, reason, age_seconds and left_seconds.`,
+input, reason, age_seconds and left_seconds. A question for a password has the program that asks as its script.`,
 		Args: noun.Wants(0, 0, "wants no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := p.Dir()
@@ -75,8 +75,8 @@ input, reason, age_seconds and left_seconds.`,
 			}
 			rows := [][]string{{"ID", "AGE", "FROM", "SESSION", "SCRIPT", "WHY"}}
 			for _, q := range open {
-				reason, _ := q.Question.Why()
-				rows = append(rows, []string{q.ID, q.Age.Round(time.Second).String(), Escape(q.From), Escape(q.Session), Escape(shortened(q.Question.Script)), reason})
+				one := toOpenJSON(q)
+				rows = append(rows, []string{q.ID, q.Age.Round(time.Second).String(), Escape(q.From), orDash(Escape(q.Session)), Escape(shortened(one.Script)), Escape(one.Reason)})
 			}
 			return noun.Table(os.Stdout, rows...)
 		},
@@ -91,7 +91,7 @@ type openJSON struct {
 	From    string  `json:"from"`
 	Session string  `json:"session"`
 	Dir     string  `json:"dir,omitempty"`
-	Script  string  `json:"script"`
+	Script  string  `json:"script"`          // of a question for a password the program that asks
 	Input   string  `json:"input,omitempty"` // what the script is typed to
 	Reason  string  `json:"reason"`
 	Age     float64 `json:"age_seconds"`
@@ -99,6 +99,13 @@ type openJSON struct {
 }
 
 func toOpenJSON(q questions.Open) openJSON {
+	if p := q.Password; p != nil {
+		out := openJSON{ID: q.ID, From: q.From, Session: q.Session, Reason: "it asks: " + p.Prompt, Age: q.Age.Seconds(), Left: q.Left.Seconds()}
+		if len(p.Chain) > 0 {
+			out.Script = p.Chain[0].Command
+		}
+		return out
+	}
 	reason, _ := q.Question.Why()
 	return openJSON{q.ID, q.From, q.Session, q.Question.Dir, q.Question.Script, q.Question.Input, reason, q.Age.Seconds(), q.Left.Seconds()}
 }
@@ -233,14 +240,32 @@ func (p Program) one(ctx context.Context, tty *os.File, dir string, q questions.
 		}
 	}()
 	defer func() { cancel(nil); <-over }()
-	from := q.From + ", session " + q.Session + ","
-	reply, err := Ask(asking, tty, q.Question, About{From: from, Stdin: q.Stdin})
-	if err == nil {
-		err = questions.Answer(ctx, dir, q.ID, approval.Reply{Answer: reply.Answer, Reason: reply.Reason})
+	var err error
+	if q.Password != nil {
+		err = p.password(ctx, asking, tty, dir, q)
+	} else {
+		var reply approval.Reply
+		from := q.From + ", session " + q.Session + ","
+		if reply, err = Ask(asking, tty, q.Question, About{From: from, Stdin: q.Stdin}); err == nil {
+			err = questions.Answer(ctx, dir, q.ID, reply)
+		}
 	}
 	if errors.Is(err, errOver) || errors.Is(err, questions.ErrNotOpen) {
 		p.Note("that is not asked any more: somebody else has answered, or whoever asked gave up")
 		return nil
 	}
 	return err
+}
+
+// password asks a person for a password, and gives it to the program that asks.
+func (p Program) password(ctx, asking context.Context, tty *os.File, dir string, q questions.Open) error {
+	if _, err := fmt.Fprintf(tty, "limpet: for %s\n", Escape(q.From)); err != nil {
+		return fmt.Errorf("asking on the terminal: %w", err)
+	}
+	secret, err := Password(asking, tty, *q.Password)
+	defer clear(secret)
+	if err != nil && !errors.Is(err, ErrNo) {
+		return err
+	}
+	return questions.AnswerPassword(ctx, dir, q.ID, secret, err == nil)
 }

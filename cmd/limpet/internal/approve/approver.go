@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/questions"
 	"github.com/limpet-sh/limpet/internal/script"
@@ -118,6 +119,19 @@ func (s Sessions) ask(ctx context.Context, name string, q approval.Question) (ap
 		err = fmt.Errorf("%w: nobody has answered within %v; a person answers by limpet approvals answer, at a terminal", refused, rounded(wait))
 	}
 	return reply, err
+}
+
+// Password asks a person for what a program wants to know, for shell.Options.AskPassword.
+func (s Sessions) Password(ctx context.Context, q command.PasswordQuestion) ([]byte, error) {
+	dir, err := s.Dir()
+	if err != nil {
+		return nil, err
+	}
+	secret, err := questions.AskPassword(ctx, dir, questions.Open{From: s.From, Password: &q})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("nobody has answered; a person answers by limpet approvals answer, at a terminal")
+	}
+	return secret, err
 }
 
 // first asks in several ways at a time, and returns the first answer. The others are withdrawn. If there is none the error is that

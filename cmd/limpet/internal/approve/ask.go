@@ -84,7 +84,7 @@ func Ask(ctx context.Context, tty *os.File, q approval.Question, about About) (a
 	}
 	reason, err := readLine(ctx, tty, true)
 	_, _ = io.WriteString(tty, "\r\n") // As above.
-	if errors.Is(err, ErrNo) { // A no all the same.
+	if errors.Is(err, ErrNo) {         // A no all the same.
 		err = nil
 	}
 	return approval.Reply{Reason: strings.TrimSpace(strings.ToValidUTF8(string(reason), ""))}, err
