@@ -148,6 +148,30 @@ func TestAStopEndsAQuestion(t *testing.T) {
 	require.EqualError(t, <-ended, "the program does not wait any more")
 }
 
+func TestCloseEndsAQuestionAndLeavesNothingOfIt(t *testing.T) {
+	testenv.NeedProc(t)
+	dir := testenv.TempDir(t)
+	begun, ended := make(chan struct{}), make(chan struct{})
+	sh := start(t, &shell.Options{RuntimeDir: dir, AskPassword: func(asked context.Context, _ command.PasswordQuestion) ([]byte, error) {
+		close(begun)
+		<-asked.Done()
+		close(ended)
+		return nil, context.Cause(asked)
+	}})
+	over := make(chan error, 1)
+	go func() {
+		_, err := sh.Run(context.Background(), `"$SUDO_ASKPASS" p`)
+		over <- err
+	}()
+	<-begun
+	require.NoError(t, sh.Close())
+	<-ended
+	require.ErrorIs(t, <-over, shell.ErrClosed)
+	left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
 // The answer is in what the program printed, and nowhere else that is the shell's.
 func TestAnAnswerIsNotInTheFilesOfAShell(t *testing.T) {
 	const secret = "s3cret-in-no-file"

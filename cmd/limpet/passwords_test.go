@@ -134,6 +134,21 @@ func TestNobodyIsAskedWhileACommandIsTyped(t *testing.T) {
 	tm.exits(0)
 }
 
+// An upgrade replaces the file of a limpet that runs.
+func TestThePasswordComesFromAProgramWhoseFileIsGone(t *testing.T) {
+	testenv.NeedProc(t)
+	home := testenv.TempDir(t)
+	self, err := os.ReadFile("/proc/self/exe")
+	require.NoError(t, err)
+	file := filepath.Join(home, "limpet")
+	require.NoError(t, os.WriteFile(file, self, 0o700))
+	tm := programOnTerminal(t, home, "xterm", file, "run", "rm limpet; "+asksFor)
+	tm.asksForPassword("Password: ")
+	tm.types(secret + "\r")
+	tm.sees("right\r\n")
+	tm.exits(0)
+}
+
 // The line that is typed next is not in the way of a question, nor is the answer typed at the prompt.
 func TestThePromptWaitsForAQuestion(t *testing.T) {
 	testenv.NeedProc(t)
