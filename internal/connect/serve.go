@@ -144,11 +144,7 @@ func complete() {
 // registryHere is that of the user, or, where that cannot be written, one in the first directory for temporary files that can.
 func registryHere() (*keeper.Registry, string, error) {
 	var tried []string
-	dirs := []string{""}
-	for _, dir := range []string{"/var/tmp", "/tmp", "/dev/shm"} {
-		dirs = append(dirs, filepath.Join(dir, fmt.Sprintf("limpet-%d", os.Getuid()), statedir.Kept))
-	}
-	for _, dir := range dirs {
+	for _, dir := range append([]string{""}, statedir.Fallbacks(statedir.Kept)...) {
 		r, err := keeper.Open(dir)
 		if err == nil {
 			var place string
