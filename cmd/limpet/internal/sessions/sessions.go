@@ -44,11 +44,15 @@ func (p Program) Place(ctx context.Context, on On) (place keeper.Place, leave fu
 
 // Dial reaches the machine of a target, or of a name of one.
 func (p Program) Dial(ctx context.Context, on string) (*host.Host, error) {
+	return p.dial(ctx, on, p.HostOptions())
+}
+
+func (p Program) dial(ctx context.Context, on string, opts *host.Options) (*host.Host, error) {
 	t, err := host.Resolve(on)
 	if err != nil {
 		return nil, err
 	}
-	return host.Dial(ctx, t, p.HostOptions())
+	return host.Dial(ctx, t, opts)
 }
 
 // HostOptions are those by which it reaches machines: the user is told when limpet has to be brought there, and can be asked at a
