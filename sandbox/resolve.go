@@ -41,21 +41,25 @@ func (p Policy) resolve() (Policy, error) {
 }
 
 // kept hides the sessions that the user keeps by name, where they would be seen: who reaches the
-// socket of one can do what it can, and it is in no sandbox. The directory is made if it must be: one
+// socket of one can do what it can, and it is in no sandbox. It hides each directory in which they can be: a
+// limpet that was started with another environment uses another one. A directory is made if it must be: one
 // that comes later could not be hidden.
-func (p Policy) kept() []entry {
-	dir, err := statedir.Default(statedir.Kept)
-	if err != nil {
-		return nil // There are none.
+func (p Policy) kept() (hide []entry) {
+	dirs := statedir.Fallbacks(statedir.Kept)
+	if dir, err := statedir.Default(statedir.Kept); err == nil { // Else it is not used.
+		dirs = append(dirs, dir)
 	}
-	if reach, _ := viewOf(p).reach(realPath(dir)); reach == hidden {
-		return nil
+	v := viewOf(p)
+	for _, dir := range dirs {
+		if reach, _ := v.reach(realPath(dir)); reach == hidden {
+			continue
+		}
+		_ = os.MkdirAll(dir, statedir.DirMode) // Where it cannot be made nobody makes it.
+		if dir = realPath(dir); there(dir) {
+			hide = append(hide, entry{dir, true})
+		}
 	}
-	_ = os.MkdirAll(dir, statedir.DirMode) // Where it cannot be made nobody makes it.
-	if dir = realPath(dir); !there(dir) {
-		return nil
-	}
-	return []entry{{dir, true}}
+	return hide
 }
 
 // there says whether something is at the path. A symlink is something.

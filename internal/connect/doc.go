@@ -4,6 +4,7 @@
 //	GET  /v1/kept?all=1             a list of keeper.Listed
 //	PUT  /v1/kept/NAME              {"spec"}: opens the session, which is made if there is a spec; keeper.Opened
 //	POST /v1/kept/NAME/close        {"session", "forget"}: ends the session of that name and ID, and waits until its keeper is gone
+//	POST /v1/kept/NAME/upgrade      {"session", "no_wait", "force"}: has the session kept by this program; {"lost"}
 //	POST /v1/kept/NAME/kill         ends a keeper that does not answer
 //	     /v1/kept/NAME/terminals... as package terminal/remote has it, for those of a session that has ended, from their records
 //	POST /v1/sessions/NAME/follow   looks for another keeper of the session; {"found"}

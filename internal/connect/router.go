@@ -35,6 +35,13 @@ type Close struct {
 	Forget  bool   `json:"forget,omitempty"` // nobody will ask for its name
 }
 
+// Upgrade is that of a request to have one kept by this program. The answer is a wire.Upgraded.
+type Upgrade struct {
+	Session string `json:"session"`
+	NoWait  bool   `json:"no_wait,omitempty"` // as in keeper.Upgrade
+	Force   bool   `json:"force,omitempty"`   // as above
+}
+
 // Found is the answer of follow.
 type Found struct {
 	Found bool `json:"found"`
@@ -61,6 +68,7 @@ func newRouter(registry *keeper.Registry) *router {
 		"GET /v1/kept":                    rt.list,
 		"PUT /v1/kept/{name}":             rt.open,
 		"POST /v1/kept/{name}/close":      rt.end,
+		"POST /v1/kept/{name}/upgrade":    rt.upgrade,
 		"POST /v1/kept/{name}/kill":       rt.kill,
 		"POST /v1/sessions/{name}/follow": rt.follow,
 	} {
@@ -193,6 +201,19 @@ func (rt *router) end(r *http.Request, body []byte) (any, error) {
 		rt.forget(in.Session)
 	}
 	return done, err
+}
+
+func (rt *router) upgrade(r *http.Request, body []byte) (any, error) {
+	var in Upgrade
+	if err := jsonhttp.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	k, err := rt.find(r.Context(), r.PathValue("name"), in.Session)
+	if err != nil {
+		return nil, err
+	}
+	lost, err := rt.registry.Upgrade(r.Context(), k, keeper.Upgrade{NoWait: in.NoWait, Force: in.Force})
+	return wire.Upgraded{Lost: lost}, err
 }
 
 func (rt *router) kill(r *http.Request, _ []byte) (any, error) {

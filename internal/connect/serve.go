@@ -53,8 +53,11 @@ type Hello struct {
 	Can []string `json:"can,omitempty"`
 }
 
-// CanFiles is in Hello.Can: files can be copied.
-const CanFiles = "files"
+// What is in Hello.Can.
+const (
+	CanFiles   = "files"   // files can be copied
+	CanUpgrade = "upgrade" // sessions can be upgraded to the program
+)
 
 // Serve answers on the standard input and output until the other side closes them, or is not heard any more.
 func Serve(nonce string, p Program) error {
@@ -79,7 +82,7 @@ func Serve(nonce string, p Program) error {
 			Protocol: [2]int{wire.Version, wire.Version}, Version: p.Version, PID: os.Getpid(),
 			Boot: filepath.Base(registry.Dir()), Machine: machine(),
 		},
-		Place: place, Executable: executable, CallerEnv: registry.CallerEnv(), Can: []string{CanFiles},
+		Place: place, Executable: executable, CallerEnv: registry.CallerEnv(), Can: []string{CanFiles, CanUpgrade},
 	})
 	if err == nil {
 		_, err = fmt.Fprintf(out, "%s %s %s\n", Ready, nonce, hello)
@@ -144,11 +147,7 @@ func complete() {
 // registryHere is that of the user, or, where that cannot be written, one in the first directory for temporary files that can.
 func registryHere() (*keeper.Registry, string, error) {
 	var tried []string
-	dirs := []string{""}
-	for _, dir := range []string{"/var/tmp", "/tmp", "/dev/shm"} {
-		dirs = append(dirs, filepath.Join(dir, fmt.Sprintf("limpet-%d", os.Getuid()), statedir.Kept))
-	}
-	for _, dir := range dirs {
+	for _, dir := range append([]string{""}, statedir.Fallbacks(statedir.Kept)...) {
 		r, err := keeper.Open(dir)
 		if err == nil {
 			var place string

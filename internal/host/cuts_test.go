@@ -8,6 +8,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -25,23 +26,29 @@ import (
 	"github.com/limpet-sh/limpet/session"
 )
 
-// The connection is cut at random moments, while a command reads and writes. It has run once, has got all of its input, and all that it
-// has printed is there.
 func TestCutsAtRandomMoments(t *testing.T) {
 	testenv.Slow(t)
 	testenv.NeedProc(t)
+	c := box{machineOf(t, "sh").target, exec.Command, testenv.TempDir(t)}
+	c.cutAtRandomMoments(t, testenv.Repeats(2, 10, 200), func(pid int, sig syscall.Signal) {
+		_ = syscall.Kill(pid, sig) // It may be gone.
+	})
+}
+
+// cutAtRandomMoments cuts the connection at random moments, while a command reads and writes. It has run once, has got all of its input, and
+// all that it has printed is there.
+func (c box) cutAtRandomMoments(t *testing.T, rounds int, kill func(pid int, sig syscall.Signal)) {
+	t.Helper()
 	random := mathrand.New(mathrand.NewPCG(uint64(time.Now().UnixNano()), 3))
 	var cuts atomic.Int64
-	m := machineOf(t, "sh")
-	h := dial(t, m.target, &host.Options{Times: short, Lost: func(error) { cuts.Add(1) }})
-	s, err := h.Session(testenv.Context(t), "s", &keeper.Spec{})
+	h := dial(t, c.target, &host.Options{Times: short, Lost: func(error) { cuts.Add(1) }})
+	s, err := h.Session(testenv.Context(t), "cuts", &keeper.Spec{})
 	require.NoError(t, err)
-	ran := filepath.Join(testenv.TempDir(t), "ran")
+	ran := c.dir + "/ran-at-random"
 	var want strings.Builder
 	for i := range 20000 {
 		fmt.Fprintln(&want, i+1)
 	}
-	rounds := testenv.Repeats(2, 10, 200)
 	for round := range rounds {
 		input := make([]byte, 300<<10)
 		_, err := rand.Read(input)
@@ -63,13 +70,13 @@ func TestCutsAtRandomMoments(t *testing.T) {
 				pid := connectOf(h)
 				switch next.how {
 				case 0:
-					_ = syscall.Kill(pid, syscall.SIGTERM) // It may be gone, as below.
+					kill(pid, syscall.SIGTERM)
 				case 1:
-					_ = syscall.Kill(pid, syscall.SIGSTOP)
+					kill(pid, syscall.SIGSTOP)
 					time.Sleep(20 * time.Millisecond)
-					_ = syscall.Kill(pid, syscall.SIGCONT)
+					kill(pid, syscall.SIGCONT)
 				default:
-					_ = syscall.Kill(pid, syscall.SIGKILL)
+					kill(pid, syscall.SIGKILL)
 				}
 			}
 		}()
@@ -80,12 +87,13 @@ func TestCutsAtRandomMoments(t *testing.T) {
 		require.NoError(t, err, what)
 		assert.Equal(t, 0, res.ExitCode, what)
 		assert.Equal(t, fmt.Sprintf("%x  -\n", sha256.Sum256(input))+want.String(), out.String(), what)
-		b, err := os.ReadFile(ran)
+		b, err := c.in("cat", ran).Output()
 		require.NoError(t, err)
 		assert.Equal(t, 1, strings.Count("\n"+string(b), fmt.Sprintf("\n%d\n", round)), "%s: it ran once", what)
 	}
 	t.Logf("%d commands, %d cuts", rounds, cuts.Load())
 	assert.Positive(t, cuts.Load())
+	require.NoError(t, h.Close(testenv.Context(t), s))
 }
 
 // switched is a target whose sh is what a file says.

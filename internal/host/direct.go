@@ -69,7 +69,7 @@ func (d *direct) speak(ctx context.Context, o Options) (err error) {
 func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) { return d.http.RoundTrip(r) }
 
 func (d *direct) lost(err error) error {
-	why := d.conn.Err()
+	why := d.conn.ErrOf(d.http)
 	if why == nil {
 		return err
 	}

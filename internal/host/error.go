@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -52,7 +55,7 @@ func remedyOf(err error, said string) string {
 	case errors.Is(err, ErrNoBash):
 		return "install bash there"
 	case errors.Is(err, ErrNoProgram):
-		return "install limpet there, or put one for that system beside this one"
+		return "install limpet there, or put one for that system beside this one, or into the directory that LIMPET_AGENTS names"
 	case errors.Is(err, ErrNoPlace):
 		return "have limpet in the PATH there, or set XDG_CACHE_HOME there to a directory that is the user's alone, and in which programs can be executed"
 	case errors.Is(err, exec.ErrNotFound):
@@ -80,12 +83,13 @@ var remedies = []struct {
 	{"timed out", "is the machine on, and its network?", false},
 	{"No route to host", "is the machine on, and its network?", false},
 	{"Network is unreachable", "is there a network here?", false},
+	{"no container with name or ID", "is the name right? podman ps --all has those that there are", true}, // It says "no such container", too.
 	{"o such container", "is the name right? docker ps --all has those that there are", true},
-	{"no container with name or ID", "is the name right? podman ps --all has those that there are", true},
 	{"is not running", "start it: docker start CONTAINER", true},
 	{"container state improper", "start it: podman start CONTAINER", true},
 	{"annot connect to the Docker daemon", "does the daemon run, and is DOCKER_HOST right?", false},
 	{"(Forbidden)", "the cluster does not allow it: kubectl auth can-i create pods/exec -n NAMESPACE says what it allows", true},
+	{"You must be logged in to the server", "kubectl has no right to the cluster, or not any more: does kubectl get pods work?", true},
 	{"(Unauthorized)", "kubectl has no right to the cluster any more: does kubectl get pods work?", true},
 	{"namespaces \"", "is the name right? kubectl get namespaces has those that there are", true},
 	{"pods \"", "is the name right, and the namespace? kubectl get pods -n NAMESPACE has those that there are", true},
@@ -95,6 +99,7 @@ var remedies = []struct {
 	{"does not have a host assigned", "no node has the pod yet: kubectl describe pod POD -n NAMESPACE says why", false},
 	{"error: context \"", "kubectl config get-contexts has those that there are", true},
 	{"did you specify the right host or port", "is KUBECONFIG right? kubectl config get-contexts has the clusters that there are", false},
+	{"Unable to connect to the server", "is the cluster's address right, and KUBECONFIG? kubectl cluster-info says whether the cluster answers", false},
 	{"o space left on device", "make room there", false},
 	{"executable file not found", "the container has no sh", true},
 }
@@ -113,7 +118,49 @@ func plain(b []byte) string {
 			lines = append(lines, line)
 		}
 	}
-	return strings.Join(lines, "; ")
+	return strings.Join(gist(lines), "; ")
+}
+
+// What programs log, beside what they say: klog of kubectl, in which one failure comes four times, and logrus of docker and podman.
+var logged = []*regexp.Regexp{
+	regexp.MustCompile(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^ ]+:\d+\] (.*)`),
+	regexp.MustCompile(`^time="[^"]*" level=\w+ (.*)`),
+}
+
+// field finds the cause in such a line.
+var field = regexp.MustCompile(`\b(?:err|msg)=("(?:[^"\\]|\\.)*")`)
+
+// gist is what matters of lines: what a program says, and what it has logged, each once and without what only its programmers
+// want to know. What was logged before the program said something is left out: that says what the failure is.
+func gist(lines []string) []string {
+	var said, logs []string
+	for _, line := range lines {
+		text, isLog := unlogged(line)
+		switch {
+		case !isLog:
+			said, logs = append(said, line), nil
+		case !slices.Contains(logs, text):
+			logs = append(logs, text)
+		}
+	}
+	return append(said, logs...)
+}
+
+// unlogged returns the cause in a line that is logged.
+func unlogged(line string) (text string, isLog bool) {
+	for _, one := range logged {
+		m := one.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		if f := field.FindStringSubmatch(m[1]); f != nil {
+			if text, err := strconv.Unquote(f[1]); err == nil {
+				return strings.Join(strings.Fields(text), " "), true
+			}
+		}
+		return m[1], true
+	}
+	return line, false
 }
 
 // end is no more of a text than fits into a sentence.

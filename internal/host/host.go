@@ -259,6 +259,22 @@ func (h *Host) Close(ctx context.Context, k *keeper.Kept) error {
 	return h.ask(ctx, http.MethodPost, k.Name(), "/close", connect.Close{Session: k.Record.SessionID()}, &struct{}{})
 }
 
+// ErrNoUpgrade means that the limpet over there is too old to have sessions upgraded to it.
+var ErrNoUpgrade = errors.New("no session can be upgraded")
+
+// Upgrade implements [keeper.Place]. The new keeper is of the limpet over there that answers this connection.
+func (h *Host) Upgrade(ctx context.Context, k *keeper.Kept, how keeper.Upgrade) (lost []string, err error) {
+	if err := h.can(connect.CanUpgrade, "upgrade sessions of", ErrNoUpgrade); err != nil {
+		return nil, err
+	}
+	var did wire.Upgraded
+	err = h.ask(ctx, http.MethodPost, k.Name(), "/upgrade", connect.Upgrade{Session: k.Record.SessionID(), NoWait: how.NoWait, Force: how.Force}, &did)
+	return did.Lost, err
+}
+
+// UpgradesTo implements [keeper.Place].
+func (h *Host) UpgradesTo() string { return h.Hello().Version }
+
 // Kill implements [keeper.Place].
 func (h *Host) Kill(ctx context.Context, name string) error {
 	return h.ask(ctx, http.MethodPost, name, "/kill", nil, &struct{}{})

@@ -253,7 +253,7 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // abort has a program see that there is no answer, or that it is not whole. If the connection is lost the program can read why then.
 func (s *shared) abort() {
-	if s.conn.Err() != nil {
+	if s.conn.ErrOf(s.http) != nil {
 		const patience = time.Second
 		select {
 		case <-s.told:

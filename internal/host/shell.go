@@ -221,7 +221,11 @@ func (n *noise) Write(p []byte) (int, error) {
 	defer n.mu.Unlock()
 	n.b = append(n.b, p...)
 	if len(n.b) > 2*most {
-		n.b = bytes.Clone(n.b[len(n.b)-most:])
+		kept := n.b[len(n.b)-most:]
+		if i := bytes.IndexByte(kept, '\n'); i+1 < len(kept) {
+			kept = kept[i+1:] // The rest of a line tells nothing.
+		}
+		n.b = bytes.Clone(kept)
 	}
 	return len(p), nil
 }

@@ -262,6 +262,7 @@ func (k *Kept) follow(ctx context.Context) bool {
 		if e.err != nil || e.other || !e.alive || e.record.SessionID() != k.Record.SessionID() {
 			continue
 		}
+		k.client.CloseIdleConnections() // They may lead to the old one, also those that another program's requests are sent on by.
 		if e.record.ID != *k.at.Load() {
 			k.at.Store(&e.record.ID)
 			return true

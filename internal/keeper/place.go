@@ -19,6 +19,12 @@ type Place interface {
 	Close(ctx context.Context, k *Kept) error
 	Kill(ctx context.Context, name string) error
 
+	// Upgrade has a session kept by a new keeper, of the limpet of there whose version is UpgradesTo, and returns what was
+	// lost. It waits for the command that runs; ctx bounds that, and the start of the new one. After an error the session is
+	// as it was, unless its keeper was killed, or the connection to another machine was lost: then it may be either.
+	Upgrade(ctx context.Context, k *Kept, how Upgrade) (lost []string, err error)
+	UpgradesTo() string
+
 	// CallerEnv is what a caller brings to a session of there, for command.Request.UpdateEnv.
 	CallerEnv() []string
 }

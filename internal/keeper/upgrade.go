@@ -76,6 +76,9 @@ func (r *Registry) Upgrade(ctx context.Context, k *Kept, how Upgrade) (lost []st
 	return did.Lost, err
 }
 
+// UpgradesTo implements [Place].
+func (r *Registry) UpgradesTo() string { return r.Version }
+
 // executable returns a path by which another process finds the file that path is for this one, and what tells
 // it from others.
 func executable(path string) (found string, device, inode uint64, err error) {

@@ -185,6 +185,16 @@ func Client(ctx context.Context, c *Conn) (*http.ClientConn, error) {
 	return t.NewClientConn(ctx, "http", "limpet:80")
 }
 
+// ErrOf is Err after an error of a client of the connection. Net/http fails the requests of a connection that it gives up, as
+// when the other side breaks the protocol, before it closes that connection: then ErrOf waits for the close. It waits for
+// nothing else, and returns nil after an error that is of one request alone.
+func (c *Conn) ErrOf(client *http.ClientConn) error {
+	if client.Err() != nil {
+		<-c.over
+	}
+	return c.Err()
+}
+
 // Serve answers requests until the connection is closed, or ctx ends, and waits for the handlers, whose requests end then.
 // It returns Conn.Err, or the cause of ctx. A handler must read the whole body of a request, at once: of bodies that nobody
 // reads net/http takes so much that it has no room for others.

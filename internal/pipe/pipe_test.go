@@ -183,5 +183,51 @@ func TestTheEndOfServeIsThatOfTheHandlers(t *testing.T) {
 	require.Len(t, ended, 1)
 	require.Error(t, <-asked)
 	<-near.Done()
-	require.Error(t, near.Err()) // Its end, or that it cannot be written to any more.
+	require.Error(t, near.ErrOf(c)) // Its end, or that it cannot be written to any more.
+}
+
+// Net/http tells of a connection that it gives up before it closes it.
+func TestAConnectionThatIsGivenUpIsKnownToBeLost(t *testing.T) {
+	for range testenv.Repeats(5, 10, 500) {
+		near, far := pair(t, pipe.Times{})
+		_, err := far.Write(make([]byte, 100)) // No HTTP/2.
+		require.NoError(t, err)
+		c, err := pipe.Client(testenv.Context(t), near)
+		require.NoError(t, err)
+		_, err = post(testenv.Context(t), c, "/", nil)
+		require.Error(t, err)
+		require.Error(t, near.ErrOf(c))
+		require.NoError(t, far.Close())
+		require.NoError(t, near.Close())
+	}
+}
+
+func TestAnErrorOfOneRequestDoesNotWaitForTheConnection(t *testing.T) {
+	near, far := pair(t, pipe.Times{})
+	begun := make(chan struct{})
+	c, _ := serve(t, near, far, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/abort":
+			panic(http.ErrAbortHandler)
+		case "/wait":
+			close(begun)
+			<-r.Context().Done()
+		default:
+			echo(w, r)
+		}
+	})
+	_, err := post(testenv.Context(t), c, "/abort", nil)
+	require.Error(t, err)
+	require.NoError(t, near.ErrOf(c))
+	ctx, cancel := context.WithCancelCause(testenv.Context(t))
+	go func() {
+		<-begun
+		cancel(errors.New("no patience"))
+	}()
+	_, err = post(ctx, c, "/wait", nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, near.ErrOf(c))
+	b, err := post(testenv.Context(t), c, "/", []byte("hi"))
+	require.NoError(t, err)
+	assert.Equal(t, "hi", string(b))
 }

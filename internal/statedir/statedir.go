@@ -42,6 +42,17 @@ func Default(name string) (string, error) {
 	return filepath.Join(state, "limpet", name), nil
 }
 
+// Fallbacks are the directories of a user's state of that name where the one of [Default] cannot be written, as in a
+// container: below /var/tmp, /tmp and /dev/shm, in limpet-UID/NAME. The first that can be written is to be used, and
+// only if it is [Private]: another user may have made it.
+func Fallbacks(name string) []string {
+	var dirs []string
+	for _, dir := range []string{"/var/tmp", "/tmp", "/dev/shm"} {
+		dirs = append(dirs, filepath.Join(dir, fmt.Sprintf("limpet-%d", os.Getuid()), name))
+	}
+	return dirs
+}
+
 // Private refuses a directory that others can write to: what is in it says which
 // processes are signalled.
 func Private(dir string) error {

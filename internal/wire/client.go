@@ -113,6 +113,9 @@ func (c *Client) Forward(ctx context.Context, method, path string, body []byte) 
 	return c.http.Do(ctx, jsonhttp.Request{Method: method, Path: path, Content: body, Again: true})
 }
 
+// CloseIdleConnections closes those that nobody uses, and those that are in use once they are not, if Dial leads elsewhere now.
+func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+
 // mostMoves bounds how often a client follows a session, for one call.
 const mostMoves = 5
 

@@ -34,7 +34,7 @@ are kept, with those that were left behind when a connection was lost.`,
 					return err
 				}
 				fmt.Println()
-				return p.Table(list)
+				return sessions.Table(list, h.UpgradesTo())
 			})
 		},
 	}

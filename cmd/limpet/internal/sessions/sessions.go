@@ -45,12 +45,19 @@ func (p Program) Place(ctx context.Context, on On) (place keeper.Place, leave fu
 
 // Dial reaches the machine of a target, or of a name of one.
 func (p Program) Dial(ctx context.Context, on string) (*host.Host, error) {
+	return p.dial(ctx, on, p.HostOptions())
+}
+
+func (p Program) dial(ctx context.Context, on string, opts *host.Options) (*host.Host, error) {
 	t, err := host.Resolve(on)
 	if err != nil {
 		return nil, err
 	}
-	return host.Dial(ctx, t, p.HostOptions())
+	return host.Dial(ctx, t, opts)
 }
+
+// agentsVar names a directory with limpet for other systems, in files limpet-OS-ARCH.
+const agentsVar = "LIMPET_AGENTS"
 
 // HostOptions are those by which it reaches machines: the user is told when limpet has to be brought there, and can be asked at a
 // terminal.
@@ -58,7 +65,8 @@ func (p Program) HostOptions() *host.Options {
 	const pause = 5 * time.Second
 	var told time.Time
 	return &host.Options{
-		Share: true, Person: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
+		Agents: os.Getenv(agentsVar),
+		Share:  true, Person: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
 		Lost: func(why error) { p.Note("%v; dialling again", why) },
 		Progress: func(sent, of int64) {
 			if now := time.Now(); now.Sub(told) >= pause {

@@ -16,6 +16,7 @@ import (
 
 func upgradeCommand(p Program) *cobra.Command {
 	var all, noWait, force bool
+	var on On
 	cmd := &cobra.Command{
 		Use:   "upgrade [flags] name... | --all",
 		Short: "Have sessions kept by this limpet",
@@ -28,9 +29,13 @@ the session goes on as it was. What would be lost is said, and nothing is done w
 processes, commands that became jobs, terminals that run, open descriptors. Other jobs run on. What its last
 commands have printed is forgotten.
 
-A session that is kept by this version already is left alone without --force.`,
+A session that is kept by this version already is left alone without --force.
+
+With --on the new keeper is of the limpet over there, as it is in the PATH there or is copied there now. If the
+connection is lost meanwhile the session is as before or upgraded: limpet session info says which.`,
 		Example: `  limpet session upgrade build
-  limpet session upgrade --all --no-wait`,
+  limpet session upgrade --all --no-wait
+  limpet session upgrade --on ssh://build-box build`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
 				return noun.Usagef(cmd, "wants the names of sessions, or --all")
@@ -40,10 +45,11 @@ A session that is kept by this version already is left alone without --force.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
-			r, err := p.Registry()
+			r, leave, err := p.newest(ctx, on, force)
 			if err != nil {
 				return err
 			}
+			defer leave()
 			if all {
 				list, err := r.List(ctx, false)
 				if err != nil {
@@ -71,20 +77,43 @@ A session that is kept by this version already is left alone without --force.`,
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "upgrade all sessions")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "fail if a command runs in the session, with exit code 75")
 	cmd.Flags().BoolVar(&force, "force", false, "also if something is lost, and if the version is the same")
+	addOn(cmd, &on)
 	return cmd
 }
 
+// newest is Place, where the limpet that answers is one that a connection finds or brings now: one that is shared may have been
+// made by a limpet that was replaced since. With force that is not to be told by its version.
+func (p Program) newest(ctx context.Context, on On, force bool) (place keeper.Place, leave func(), err error) {
+	if on.target != "" && !force {
+		place, leave, err = p.Place(ctx, on)
+		if err != nil || place.UpgradesTo() == p.Version {
+			return place, leave, err
+		}
+		leave()
+	}
+	if on.target == "" {
+		return p.Place(ctx, on)
+	}
+	opts := p.HostOptions()
+	opts.Share = false
+	h, err := p.dial(ctx, on.target, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	return h, func() { _ = h.Disconnect() }, nil // Nothing temporary was made.
+}
+
 // upgrade upgrades a session, and says what was done.
-func (p Program) upgrade(ctx context.Context, r *keeper.Registry, name string, how keeper.Upgrade) error {
+func (p Program) upgrade(ctx context.Context, r keeper.Place, name string, how keeper.Upgrade) error {
 	k, err := r.Session(ctx, name, nil)
 	if err != nil {
 		return err
 	}
 	defer k.Disconnect()
 	was := k.Record.Version
-	if was == r.Version && !how.Force {
+	if was == r.UpgradesTo() && !how.Force {
 		short, _ := apart(was, "")
-		fmt.Printf("%s: is kept by limpet %s already\n", name, short)
+		fmt.Printf("%s: is kept by limpet %s already\n", name, noun.OneLine(short)) // Another machine may have said it.
 		return nil
 	}
 	lost, err := r.Upgrade(ctx, k, how)
@@ -97,8 +126,8 @@ func (p Program) upgrade(ctx context.Context, r *keeper.Registry, name string, h
 	if err != nil {
 		return err
 	}
-	from, to := apart(was, r.Version)
-	fmt.Printf("%s: upgraded from limpet %s to %s\n", name, from, to)
+	from, to := apart(was, r.UpgradesTo())
+	fmt.Printf("%s: upgraded from limpet %s to %s\n", name, noun.OneLine(from), noun.OneLine(to))
 	if len(lost) > 0 {
 		p.Note("session %q has lost %s", name, strings.Join(lost, ", "))
 	}

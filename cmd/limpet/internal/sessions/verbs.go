@@ -54,7 +54,7 @@ func rowOf(l keeper.Listed) row {
 	return r
 }
 
-// does is what the session does, for people, and by which limpet, if that is not this one.
+// does is what the session does, for people, and by which limpet it is kept, if that is not the version.
 func (r row) does(now time.Time, version string) string {
 	text := r.doing(now)
 	if r.Ended == nil && r.Version != version {
@@ -111,7 +111,7 @@ With --json, each is one line of JSON on stdout.`,
 				return err
 			}
 			if !quiet && !asJSON {
-				return p.Table(list)
+				return Table(list, r.UpgradesTo())
 			}
 			for _, one := range list {
 				row := rowOf(one)
@@ -132,15 +132,15 @@ With --json, each is one line of JSON on stdout.`,
 	return cmd
 }
 
-// Table prints sessions for people; nothing if there are none.
-func (p Program) Table(list []keeper.Listed) error {
+// Table prints sessions for people; nothing if there are none. It says by which limpet one is kept, if that is another version.
+func Table(list []keeper.Listed, version string) error {
 	if len(list) == 0 {
 		return nil
 	}
 	rows := [][]string{{"NAME", "STATE", "DIR", "DOES"}}
 	for _, one := range list {
 		row := rowOf(one)
-		rows = append(rows, []string{row.Name, row.State, row.Dir, row.does(time.Now(), p.Version)})
+		rows = append(rows, []string{row.Name, row.State, row.Dir, row.does(time.Now(), version)})
 	}
 	return noun.Table(os.Stdout, rows...)
 }
@@ -216,9 +216,13 @@ one session.`,
 				{"jobs", fmt.Sprint(row.Jobs)}, {"terminals", fmt.Sprint(row.Terminals)}, {"checkpoints", strings.Join(row.Checkpoints, " ")},
 				{"created", row.Created.Format(time.DateTime)}, {"keeper", fmt.Sprintf("pid %d", row.PID)}, {"ends with", one.Record.EndsWith()},
 			}
-			if row.Version != p.Version {
-				other, own := apart(row.Version, p.Version)
-				lines = append(lines, []string{"version", other + "; limpet session upgrade " + row.Name + " has it kept by " + own})
+			if version := r.UpgradesTo(); row.Version != version {
+				other, newer := apart(row.Version, version)
+				flag := ""
+				if on.target != "" {
+					flag = "--on TARGET "
+				}
+				lines = append(lines, []string{"version", other + "; limpet session upgrade " + flag + row.Name + " has it kept by " + newer})
 			}
 			shown := lines[:0]
 			for _, line := range lines {
