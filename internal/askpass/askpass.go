@@ -115,9 +115,13 @@ func (s *Server) listen() (err error) {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return err
 	}
-	// Not by its path: the file may be replaced by another version, or be gone. A symbolic link can be executed where the directory is mounted
-	// noexec, and a name in /proc has no blanks.
-	if err := os.Symlink(fmt.Sprintf("/proc/%d/exe", os.Getpid()), s.helper()); err != nil {
+	// Not by its path, if that can be: the file may be replaced by another version, or be gone. A symbolic link can be executed where the
+	// directory is mounted noexec.
+	self, err := proc.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Symlink(self, s.helper()); err != nil {
 		return err
 	}
 	s.listener, err = socket.Listen(s.dir, socketName)

@@ -5,6 +5,7 @@ package proc
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"syscall"
 	"time"
 )
@@ -60,3 +61,6 @@ func Signal(id ID, sig syscall.Signal) error {
 
 // WaitAny waits for the time to pass: nothing better is known here.
 func WaitAny(_ []ID, timeout time.Duration) { time.Sleep(timeout) }
+
+// Executable is the path of this program's executable.
+func Executable() (string, error) { return os.Executable() }
