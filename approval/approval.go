@@ -96,6 +96,9 @@ type Options struct {
 	// of the script can replace: one that the author can write to, or that is below a directory which the author can write to.
 	// Judge does not call Resolve for builtins and keywords. If Resolve is nil, Judge takes each name for the usual program of that name.
 	Resolve func(name string) (file string, trusted bool)
+	// Exported reports whether the shell that the script runs in may have a variable of that name in its environment, which programs get.
+	// With it, a script may set others that bash itself does not read. If it is nil, any name may be exported.
+	Exported func(name string) bool
 	// Contained says that the script runs where it can change nothing outside, and reach nobody, as in a sandbox that only reads. Then it asks
 	// about what may tell secrets, and about what rules of Own ask about, and nothing else; what is denied stays so.
 	Contained bool

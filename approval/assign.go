@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -70,7 +71,7 @@ const anyVariable = ""
 
 // countSetters counts what the words of a command may set, if one of them is a setter, also behind builtin and command.
 func countSetters(call *syntax.CallExpr, counts map[string]int) {
-	w := &walker{s: &session{}}
+	w := &walker{s: &session{opts: &Options{}}}
 	sets, unknown := false, false
 	var names []string
 	for _, arg := range call.Args {
@@ -137,6 +138,36 @@ func harmless(name string) bool {
 	return !harmfulNames[name] && !strings.HasSuffix(name, "_proxy") && !strings.HasPrefix(name, "npm_") && !strings.HasPrefix(name, "bash_")
 }
 
+// bashReads are the variables that bash itself reads, besides those of bashPrefixes (bash(1), Shell Variables).
+var bashReads = func() map[string]bool {
+	all := make(map[string]bool)
+	for _, name := range strings.Fields(`CDPATH CHILD_MAX COLUMNS COMPREPLY COPROC DIRSTACK EMACS ENV EUID EXECIGNORE FCEDIT FIGNORE FUNCNAME FUNCNEST GLOBIGNORE GLOBSORT GROUPS
+		HISTCMD HISTCONTROL HISTFILE HISTFILESIZE HISTIGNORE HISTSIZE HISTTIMEFORMAT HOME HOSTFILE HOSTNAME HOSTTYPE IFS IGNOREEOF INPUTRC INSIDE_EMACS LANG LINENO LINES MACHTYPE
+		MAIL MAILCHECK MAILPATH MAPFILE OLDPWD OPTARG OPTERR OPTIND OSTYPE PATH PIPESTATUS POSIXLY_CORRECT PPID PROMPT_COMMAND PROMPT_DIRTRIM PS0 PS1 PS2 PS3 PS4 PWD RANDOM REPLY SECONDS SHELL
+		SHELLOPTS SHLVL SRANDOM TERM TEXTDOMAIN TEXTDOMAINDIR TIMEFORMAT TMOUT TMPDIR TZ UID _`) {
+		all[name] = true
+	}
+	return all
+}()
+
+var bashPrefixes = []string{"BASH", "COMP_", "EPOCH", "LC_", "READLINE_", "LIMPET"}
+
+// mayHold reports whether a variable of the shell may be set, which no program gets unless it is exported.
+func (w *walker) mayHold(name string) bool {
+	if harmless(name) {
+		return true
+	}
+	exported := w.s.opts.Exported
+	return exported != nil && isName(name) && !exported(name) && !bashReads[name] && strings.ToUpper(name) == name &&
+		!slices.ContainsFunc(bashPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// translates reports whether a text in $"" may be replaced by a translation: there may be a catalogue.
+func (w *walker) translates() bool {
+	exported := w.s.opts.Exported
+	return exported == nil || exported("TEXTDOMAIN") || w.assigned["TEXTDOMAIN"] > 0 || w.assigned[anyVariable] > 0
+}
+
 // harmlessValue reports whether a value of a harmless variable is harmless too: a locale or a time zone may be a path of a file that
 // the C library reads.
 func harmlessValue(name string, v value) bool {
@@ -174,7 +205,7 @@ func (w *walker) assign(a *syntax.Assign, stays bool) {
 		}
 	}
 	switch {
-	case !harmless(name):
+	case !harmless(name) && !(stays && w.mayHold(name)):
 		w.ask(KindAssignment, a, ruleAssignment, name+" is no variable that is known to be harmless: it may change which programs run, or how")
 		return
 	case a.Naked || !harmlessValue(name, v):

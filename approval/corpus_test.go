@@ -15,13 +15,22 @@ import (
 // What ordinary scripts that only read may ask, of a hundred.
 const (
 	mostAsks          = 5.0
-	mostAsksUnseen    = 13.0  // of the third that rules were not written with: docs/approval.md says what is in it
+	mostAsksUnseen    = 7.0   // of those that rules were not written with: docs/approval.md says what is in it
 	mostAsksFragments = 35.0  // of those with variables from elsewhere: a value may be an option, or several words
 	mostAsksGit       = 100.0 // git asks, but for its neutral form: docs/approval.md says why
 )
 
-// ordinary are scripts that only read, with the files that they are from. Those of unseen.tsv were collected with the
-// others, and not looked at while rules were written.
+// typical is what is known of the shell of a person who has just started it.
+var typical = &approval.Options{Exported: func(name string) bool {
+	switch name {
+	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "PWD", "OLDPWD", "SHLVL", "MAIL", "HOSTNAME", "DISPLAY", "SSH_AUTH_SOCK", "EDITOR", "PAGER", "XDG_RUNTIME_DIR", "GOPATH":
+		return true
+	}
+	return false
+}}
+
+// ordinary are scripts that only read, with the files that they are from. Those of later.tsv were collected with those of ordinary.tsv,
+// and looked at long after the rules were written; those of unseen.tsv were drawn after that, and not looked at.
 func ordinary(t *testing.T, file string) (git, whole, fragments []string) {
 	text, err := os.ReadFile("testdata/" + file)
 	require.NoError(t, err)
@@ -57,7 +66,7 @@ func isFragment(script string) bool {
 }
 
 func TestOrdinaryScriptsThatOnlyReadRarelyAsk(t *testing.T) {
-	for _, file := range []string{"ordinary.tsv", "unseen.tsv"} {
+	for _, file := range []string{"ordinary.tsv", "later.tsv", "unseen.tsv"} {
 		git, whole, fragments := ordinary(t, file)
 		for _, part := range []struct {
 			name    string
@@ -66,7 +75,7 @@ func TestOrdinaryScriptsThatOnlyReadRarelyAsk(t *testing.T) {
 		}{{"whole scripts", whole, mostAsks}, {"fragments with variables from elsewhere", fragments, mostAsksFragments}, {"with git", git, mostAsksGit}} {
 			asks := 0
 			for _, script := range part.scripts {
-				j := approval.Judge(script, nil)
+				j := approval.Judge(script, typical)
 				if j.Verdict == approval.Allow {
 					continue
 				}
@@ -77,7 +86,7 @@ func TestOrdinaryScriptsThatOnlyReadRarelyAsk(t *testing.T) {
 					}
 				}
 			}
-			if part.most == mostAsks && file == "unseen.tsv" {
+			if part.most == mostAsks && file != "ordinary.tsv" {
 				part.most = mostAsksUnseen
 			}
 			share := 100 * float64(asks) / float64(len(part.scripts))

@@ -13,6 +13,9 @@ func (w *walker) expansions(parts []syntax.WordPart) {
 		switch part := part.(type) {
 		case *syntax.Lit, *syntax.SglQuoted:
 		case *syntax.DblQuoted:
+			if part.Dollar && w.translates() {
+				w.ask(KindExpansion, part, ruleExpansion, "a translation of the text is expanded in its place")
+			}
 			w.expansions(part.Parts)
 		case *syntax.ParamExp:
 			w.parameter(part)

@@ -127,12 +127,12 @@ func readAllows(c *call, options []option, operands []value) string {
 }
 
 // namesAllow is for operands that are names of variables.
-func namesAllow(_ *call, _ []option, operands []value) string {
+func namesAllow(c *call, _ []option, operands []value) string {
 	if len(operands) == 0 {
 		return "it sets a variable that programs read, or none"
 	}
 	for _, v := range operands {
-		if !v.known || v.many || !harmless(v.text) {
+		if !v.known || v.many || !c.w.mayHold(v.text) {
 			return "a variable that is not known to be harmless"
 		}
 	}

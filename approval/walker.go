@@ -205,7 +205,7 @@ func (w *walker) forClause(cmd *syntax.ForClause) {
 	switch loop := cmd.Loop.(type) {
 	case *syntax.WordIter:
 		items := w.words(loop.Items)
-		if !harmless(loop.Name.Value) {
+		if !w.mayHold(loop.Name.Value) {
 			w.ask(KindAssignment, loop.Name, ruleAssignment, "it sets a variable that may change how commands run")
 		}
 		w.apart(func() {

@@ -148,7 +148,7 @@ func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
 			}
 			b.literal(text)
 		case *syntax.DblQuoted:
-			if part.Dollar {
+			if part.Dollar && b.w.translates() {
 				b.unknown(false, false) // A translation may be anything.
 				continue
 			}

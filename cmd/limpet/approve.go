@@ -63,7 +63,11 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	if err != nil {
 		return nil, err
 	}
-	opts := &approval.Options{Home: home, Load: load, Contained: asked && policy.Contains()}
+	env, err := shell.environ(cmd)
+	if err != nil {
+		return nil, err
+	}
+	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), Contained: asked && policy.Contains()}
 	g := &gate{}
 	switch f.mode {
 	case "off":

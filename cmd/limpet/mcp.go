@@ -234,7 +234,7 @@ func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
 	if err != nil {
 		return none(err)
 	}
-	approve, err := f.approve.sessions(cmd, &f.shell)
+	approve, err := f.approve.sessions(cmd, &f.shell, env)
 	if err != nil {
 		return none(err)
 	}

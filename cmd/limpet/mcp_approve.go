@@ -51,7 +51,7 @@ func (f *mcpApprove) passwords() func(context.Context, command.PasswordQuestion)
 }
 
 // sessions returns what decides about a session, for session.Options; nil: nothing does.
-func (f *mcpApprove) sessions(cmd *cobra.Command, shell *shellFlags) (func(session.Approved) session.Approver, error) {
+func (f *mcpApprove) sessions(cmd *cobra.Command, shell *shellFlags, env []string) (func(session.Approved) session.Approver, error) {
 	given := cmd.Flags().Changed
 	switch {
 	case f.mode != "ask" && (given("approve-wait") || given("elicit")):
@@ -60,7 +60,7 @@ func (f *mcpApprove) sessions(cmd *cobra.Command, shell *shellFlags) (func(sessi
 		return nil, usagef(cmd, "--approve-wait %v: wants a time, as in 5m", f.wait)
 	}
 	s := approve.Sessions{
-		Mode: f.mode, Changed: shell.login || len(shell.initFiles) > 0, Wait: f.wait, Elicit: f.elicit, From: "limpet mcp", Dir: f.where(),
+		Mode: f.mode, Changed: shell.login || len(shell.initFiles) > 0, Wait: f.wait, Elicit: f.elicit, From: "limpet mcp", Dir: f.where(), Env: env,
 	}
 	switch f.mode {
 	case "off":

@@ -26,6 +26,7 @@ type Sessions struct {
 	Elicit  bool                   // ask by the clients of agents, too
 	From    string                 // this program, for the person
 	Dir     func() (string, error) // where it asks
+	Env     []string               // what the shells begin with
 }
 
 // DefaultWait is how long a person has to answer, as a rule.
@@ -35,12 +36,23 @@ const DefaultWait = 5 * time.Minute
 func (s Sessions) Approver(of session.Approved) session.Approver {
 	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
 	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, of.Name, q) }, &approval.Options{
-		Home: home, Load: Rules, Contained: of.Policy != nil && of.Policy.Contains(),
+		Home: home, Load: Rules, Exported: Exported(s.Env), Contained: of.Policy != nil && of.Policy.Contains(),
 	})
 	if of.Used || s.Changed {
 		g.Changed()
 	}
 	return approver{g}
+}
+
+// Exported reports, for approval.Options, which variables a shell that begins with an environment may export: those, those of this program, and what
+// callers bring.
+func Exported(env []string) func(name string) bool {
+	names := make(map[string]bool)
+	for _, entry := range slices.Concat(env, os.Environ(), keeper.CallerVars) {
+		name, _, _ := strings.Cut(entry, "=")
+		names[name] = true
+	}
+	return func(name string) bool { return names[name] }
 }
 
 // approver is a gate, for a session.
