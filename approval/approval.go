@@ -60,7 +60,7 @@ const (
 	KindDefinition  Kind = "definition"  // a function, by which a name means something else
 	KindExpansion   Kind = "expansion"   // an expansion that evaluates a value, or assigns
 	KindTest        Kind = "test"        // a part of [[ ]]
-	KindInput       Kind = "input"       // text for a program that runs: see Gate.PassInput
+	KindInput       Kind = "input"       // text for a program that runs: see Question.Input
 )
 
 // A Finding is a part of a script, with the rule that decided about it.

@@ -165,16 +165,38 @@ func (p *Pass) Holds(dir string) bool {
 	return p.changes == p.gate.changes && (!p.asked || p.dir == dir)
 }
 
-// Check is Pass for who runs the script at once.
+// Check is Pass for a script that runs at once.
 func (g *Gate) Check(ctx context.Context, script, dir string) error {
-	_, err := g.Pass(ctx, script, dir)
+	_, err := g.Pass(ctx, Question{Script: script, Dir: dir})
 	return err
 }
 
-// Pass returns when a script may run in a directory. It asks if it must, and waits for the answer and for questions of others
-// before; ctx bounds that. Else the error is a *RefusedError, that of ctx, or that of the function that asks.
-func (g *Gate) Pass(ctx context.Context, script, dir string) (*Pass, error) {
-	return g.pass(ctx, Question{Script: script, Dir: dir, Judgement: g.judge(script, dir)})
+// Pass returns when a script may run in a directory, or be typed to an Input. It asks if it must, and waits for the answer and for questions
+// of others before; ctx bounds that. Else the error is a *RefusedError, the cause of ctx, or that of the function that asks. Of the question, Judgement and Changed are
+// found by Pass.
+//
+// What input does depends on the program that reads it: it asks, until an answer was Session.
+func (g *Gate) Pass(ctx context.Context, q Question) (*Pass, error) {
+	if q.Input != "" && g.contained() {
+		return &Pass{gate: g, changes: g.changed()}, nil
+	}
+	return g.pass(ctx, g.judged(q))
+}
+
+// Unanswered is the error for a question that nobody has answered while its context lasted.
+func (g *Gate) Unanswered(q Question) *RefusedError {
+	return &RefusedError{Question: g.judged(q), Nobody: true}
+}
+
+// judged is a question with its Judgement.
+func (g *Gate) judged(q Question) Question {
+	if q.Input == "" {
+		q.Judgement = g.judge(q.Script, q.Dir)
+		return q
+	}
+	f := Finding{Kind: KindInput, To: len(q.Script), Text: q.Script, Rule: ruleInput, Reason: "what it does is up to the program that reads it", Verdict: Ask}
+	q.Judgement = Judgement{Verdict: Ask, Findings: []Finding{f}}
+	return q
 }
 
 // judge is Judge with the rules that hold in a directory now.
@@ -196,16 +218,6 @@ func (g *Gate) judge(script, dir string) Judgement {
 		j.Findings, j.Verdict = append([]Finding{f}, j.Findings...), min(j.Verdict, Ask)
 	}
 	return j
-}
-
-// PassInput is Pass for what is typed to a program that runs, the id of whose job or terminal is given. What it does depends on
-// that program: it asks, until an answer was Session.
-func (g *Gate) PassInput(ctx context.Context, input, text string) (*Pass, error) {
-	if g.contained() {
-		return &Pass{gate: g, changes: g.changed()}, nil
-	}
-	f := Finding{Kind: KindInput, To: len(text), Text: text, Rule: ruleInput, Reason: "what it does is up to the program that reads it", Verdict: Ask}
-	return g.pass(ctx, Question{Script: text, Input: input, Judgement: Judgement{Verdict: Ask, Findings: []Finding{f}}})
 }
 
 func (g *Gate) pass(ctx context.Context, q Question) (*Pass, error) {

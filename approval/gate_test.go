@@ -166,14 +166,14 @@ func TestAnErrorOfWhoAsksIsThatOfTheCheck(t *testing.T) {
 func TestAPassHoldsAsLongAsThingsAreAsTheyWere(t *testing.T) {
 	p := &person{answer: approval.Once}
 	g := approval.NewGate(p.ask, nil)
-	reads, err := g.Pass(t.Context(), "ls", "/a")
+	reads, err := g.Pass(t.Context(), approval.Question{Script: "ls", Dir: "/a"})
 	require.NoError(t, err)
-	deletes, err := g.Pass(t.Context(), "rm x", "/a")
+	deletes, err := g.Pass(t.Context(), approval.Question{Script: "rm x", Dir: "/a"})
 	require.NoError(t, err)
 	assert.True(t, reads.Holds("/b"), "it may run anywhere")
 	assert.True(t, deletes.Holds("/a"))
 	assert.False(t, deletes.Holds("/b"))
-	changes, err := g.Pass(t.Context(), "alias ls=rm", "/a")
+	changes, err := g.Pass(t.Context(), approval.Question{Script: "alias ls=rm", Dir: "/a"})
 	require.NoError(t, err)
 	assert.True(t, changes.Holds("/a"))
 	assert.False(t, reads.Holds("/a"))
@@ -202,7 +202,7 @@ func TestInputAsksUntilThePersonTrustsThatProgram(t *testing.T) {
 		asks        bool
 	}{{"job-1", "y", true}, {"job-1", "y", true}, {"job-1", "n", false}, {"job-2", "y", true}} {
 		asked := len(p.asked)
-		_, err := g.PassInput(t.Context(), c.input, c.text)
+		_, err := g.Pass(t.Context(), approval.Question{Input: c.input, Script: c.text})
 		require.NoError(t, err)
 		assert.Equal(t, c.asks, len(p.asked) > asked, "%+v", c)
 		if c.asks {
@@ -212,7 +212,7 @@ func TestInputAsksUntilThePersonTrustsThatProgram(t *testing.T) {
 		p.answer = approval.Session // From the second on.
 	}
 	p.answer = approval.No
-	_, err := g.PassInput(t.Context(), "job-3", "rm -rf /\n")
+	_, err := g.Pass(t.Context(), approval.Question{Input: "job-3", Script: "rm -rf /\n"})
 	assert.EqualError(t, refused(t, err), "not approved: rm -rf /\n: what it does is up to the program that reads it; the answer was no")
 }
 
@@ -236,7 +236,7 @@ func TestWhatCanDoNoHarmAsksNobody(t *testing.T) {
 	for _, script := range []string{"rm a", "echo a > b", "curl x", "bash x.sh", "make", "$x", "ls() { rm a; }", "if", "ls", "kill 1"} {
 		require.NoError(t, g.Check(t.Context(), script, "/"), script)
 	}
-	_, err := g.PassInput(t.Context(), "term-1", "rm a")
+	_, err := g.Pass(t.Context(), approval.Question{Input: "term-1", Script: "rm a"})
 	require.NoError(t, err)
 	assert.Empty(t, p.asked)
 	for i, script := range []string{"cat ~/.ssh/id_rsa", "printenv"} {

@@ -312,3 +312,15 @@ func TestNothingAsksForPasswordsUnlessAPersonSaysSo(t *testing.T) {
 	c := p.stdio()
 	assert.Contains(t, (<-calls(t, c.ClientSession, "run_command", runs(`echo "${SUDO_ASKPASS-none}"`))).text, "none")
 }
+
+// A client that gives its calls up soon is answered before that, also where a call waits behind the question of another one.
+func TestQuestionsWaitNoLongerThanTheirClients(t *testing.T) {
+	p := newMCPPlace(t)
+	c := p.stdio("--approve", "ask", "--approve-wait", "300ms")
+	all := []<-chan answer{calls(t, c.ClientSession, "run_command", runs("touch one")), calls(t, c.ClientSession, "run_command", runs("touch two")), calls(t, c.ClientSession, "run_command", runs("touch three"))}
+	for _, one := range all {
+		got := <-one
+		assert.True(t, got.failed)
+		assert.Contains(t, got.text, "it writes files; there is nobody to ask: nobody has answered within 300ms")
+	}
+}

@@ -41,7 +41,7 @@ func (s Sessions) Approver(of session.Approved) session.Approver {
 	if of.Used || s.Changed {
 		g.Changed()
 	}
-	return approver{g}
+	return approver{g, s.Wait}
 }
 
 // Exported reports, for approval.Options, which variables a shell that begins with an environment may export: those, those of this program, and what
@@ -56,23 +56,33 @@ func Exported(env []string) func(name string) bool {
 }
 
 // approver is a gate, for a session.
-type approver struct{ gate *approval.Gate }
+type approver struct {
+	gate *approval.Gate
+	wait time.Duration // how long a person has, with the questions before this one
+}
 
 // Approve implements session.Approver.
 func (a approver) Approve(ctx context.Context, act session.Action) (func(dir string) bool, error) {
-	if act.Kind == session.InputAction {
-		_, err := a.gate.PassInput(ctx, act.Input, act.Script)
-		return nil, err
+	wait := a.wait
+	if c, ok := mcpserver.CallerOf(ctx); ok {
+		wait = c.Within(wait)
+		defer c.Waits("waits until a person approves it")()
 	}
-	pass, err := a.gate.Pass(ctx, whole(act), act.Dir)
-	if err != nil {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errNobody)
+	defer cancel()
+	q := approval.Question{Script: whole(act), Dir: act.Dir, Input: act.Input}
+	pass, err := a.gate.Pass(ctx, q)
+	if errors.Is(err, errNobody) {
+		err = fmt.Errorf("%w: nobody has answered within %v; a person answers by limpet approvals answer, at a terminal", a.gate.Unanswered(q), rounded(wait))
+	}
+	if err != nil || q.Input != "" {
 		return nil, err
 	}
 	return pass.Holds, nil
 }
 
 // Fork implements session.Approver.
-func (a approver) Fork() session.Approver { return approver{a.gate.Fork()} }
+func (a approver) Fork() session.Approver { return approver{a.gate.Fork(), a.wait} }
 
 // whole is the script of an action, behind what its environment is besides that of the session.
 func whole(act session.Action) string {
@@ -108,29 +118,20 @@ func (s Sessions) ask(ctx context.Context, name string, q approval.Question) (ap
 		return no, fmt.Errorf("%w: %w", refused, err)
 	}
 	open := questions.Open{From: s.From, Session: name, Question: q}
-	wait := s.Wait
 	c, called := mcpserver.CallerOf(ctx)
 	if called {
 		if client := c.Client(); client != "" {
 			open.From += " for " + client
 		}
 		open.Stdin = c.Stdin()
-		wait = c.Within(wait)
-		defer c.Waits("waits until a person approves it")()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, errNobody)
-	defer cancel()
 	ways := []func(context.Context) (approval.Reply, error){
 		func(ctx context.Context) (approval.Reply, error) { return questions.Ask(ctx, dir, open) },
 	}
 	if s.Elicit && called {
 		ways = append(ways, func(ctx context.Context) (approval.Reply, error) { return elicit(ctx, c, open) })
 	}
-	reply, err := first(ctx, ways)
-	if errors.Is(err, errNobody) {
-		err = fmt.Errorf("%w: nobody has answered within %v; a person answers by limpet approvals answer, at a terminal", refused, rounded(wait))
-	}
-	return reply, err
+	return first(ctx, ways)
 }
 
 // Password asks a person for what a program wants to know, for shell.Options.AskPassword.
