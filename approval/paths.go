@@ -2,6 +2,7 @@ package approval
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -106,6 +107,9 @@ func (w *walker) floor(words []value, from, to int) bool {
 	return false
 }
 
+// sharedFloor are limpet's own directories where there is no home, by the number of the user.
+var sharedFloor = regexp.MustCompile(`^/(var/tmp|tmp|dev/shm)/limpet-[0-9*?\[]`)
+
 func (w *walker) isFloor(v value) bool {
 	if !strings.Contains(v.pattern, "/") {
 		return false
@@ -115,6 +119,9 @@ func (w *walker) isFloor(v value) bool {
 		p = w.normal(value{pattern: "/" + at})
 	} else if _, at, ok := strings.Cut(p, "=~/"); ok {
 		p = "~/" + at
+	}
+	if sharedFloor.MatchString(p) {
+		return true
 	}
 	for _, dir := range floorDirs {
 		if isBelow(p, dir) {

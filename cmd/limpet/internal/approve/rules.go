@@ -239,6 +239,9 @@ func removeCommand(p Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(f.Rules) == 0 {
+				return noun.Usagef(cmd, "there are no rules of yours")
+			}
 			gone := make(map[int]bool)
 			for _, arg := range args {
 				n, err := strconv.Atoi(arg)
