@@ -96,6 +96,7 @@ func TestAPersonAnswersWhatAnAgentWants(t *testing.T) {
 			if args != nil {
 				p.closeKept()
 			}
+			p.gone("closed")
 		})
 	}
 }
@@ -119,6 +120,8 @@ func TestAQuestionIsTakenAwayWithTheCall(t *testing.T) {
 	tm.types(ctrlC)
 	tm.exits(codeSignal + int(syscall.SIGINT))
 	require.NoFileExists(t, filepath.Join(p.dir, "one"))
+	c.leaves()
+	p.gone("closed")
 }
 
 func TestNobodyAnswersInTime(t *testing.T) {
@@ -128,6 +131,8 @@ func TestNobodyAnswersInTime(t *testing.T) {
 	assert.True(t, refused.failed)
 	assert.Equal(t, "not approved: touch one: it writes files; there is nobody to ask: nobody has answered within 100ms; a person answers by limpet approvals answer, at a terminal. Nothing ran. Go on with what needs no approval, or tell the user what is to be approved.", refused.text)
 	assert.Empty(t, p.limpet("approvals", "list", "--json"))
+	c.leaves()
+	p.gone("closed")
 }
 
 func TestWhatIsDeniedAsksNobody(t *testing.T) {
@@ -136,6 +141,8 @@ func TestWhatIsDeniedAsksNobody(t *testing.T) {
 	refused := <-calls(t, c.ClientSession, "run_command", runs("touch one"))
 	assert.Contains(t, refused.text, "there is nobody to ask: it was started with --approve deny")
 	assert.False(t, (<-calls(t, c.ClientSession, "run_command", runs("ls"))).failed)
+	c.leaves()
+	p.gone("closed")
 }
 
 // What an agent runs cannot answer, not even on a terminal of its own.
@@ -167,6 +174,8 @@ func TestAnAgentCannotAnswerItself(t *testing.T) {
 	})
 	tm.types(ctrlC)
 	tm.exits(codeSignal + int(syscall.SIGINT))
+	c.leaves()
+	p.gone("closed")
 }
 
 // Whatever makes a name mean something else is approved as such, and from then on nothing is taken for what it says.
@@ -204,6 +213,8 @@ func TestWhatMakesANameAnotherMakesAllAsk(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(p.dir, "made"))
 	tm.types(ctrlC)
 	tm.exits(codeSignal + int(syscall.SIGINT))
+	c.leaves()
+	p.gone("closed")
 }
 
 // A yes is for the script that was shown, where it was shown: not for one that comes meanwhile.
@@ -225,6 +236,8 @@ func TestAYesIsForThatScriptAlone(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(p.dir, "two"))
 	tm.types(ctrlC)
 	tm.exits(codeSignal + int(syscall.SIGINT))
+	c.leaves()
+	p.gone("closed")
 }
 
 // A host that shows the question to its user answers as well as a terminal does. That its user looked away, or that it says so, settles nothing.
@@ -266,6 +279,8 @@ func TestAHostAsksItsUser(t *testing.T) {
 			assert.Contains(t, shown[0], "session default asks: may this run in "+p.dir+"?")
 			assert.Contains(t, shown[0], `  | echo x >>made\x1b[2J`)
 			assert.Contains(t, shown[0], "it writes a file (write)")
+			client.leaves()
+			p.gone("closed")
 		})
 	}
 }
@@ -303,6 +318,7 @@ func TestAPersonGivesAPasswordToWhatAnAgentRuns(t *testing.T) {
 			if args != nil {
 				p.closeKept()
 			}
+			p.gone("closed")
 		})
 	}
 }
@@ -311,6 +327,8 @@ func TestNothingAsksForPasswordsUnlessAPersonSaysSo(t *testing.T) {
 	p := newMCPPlace(t)
 	c := p.stdio()
 	assert.Contains(t, (<-calls(t, c.ClientSession, "run_command", runs(`echo "${SUDO_ASKPASS-none}"`))).text, "none")
+	c.leaves()
+	p.gone("closed")
 }
 
 // A client that gives its calls up soon is answered before that, also where a call waits behind the question of another one.
@@ -323,4 +341,6 @@ func TestQuestionsWaitNoLongerThanTheirClients(t *testing.T) {
 		assert.True(t, got.failed)
 		assert.Contains(t, got.text, "it writes files; there is nobody to ask: nobody has answered within 300ms")
 	}
+	c.leaves()
+	p.gone("closed")
 }
