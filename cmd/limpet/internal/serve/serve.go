@@ -1,0 +1,117 @@
+// Package serve is limpet serve: the page that shows sessions in a browser.
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
+	"github.com/limpet-sh/limpet/internal/page"
+)
+
+// Command is limpet serve.
+func Command(p sessions.Program) *cobra.Command {
+	var listen string
+	var open bool
+	cmd := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "Show the sessions of this machine in a browser",
+		Long: `Serve prints a link to a page, which shows the sessions by name of this machine until Ctrl-C: which there are, each command that runs in
+one, what it prints, and how it ends, as it comes; the jobs of a session with their logs; and that a question waits for an answer.
+It changes nothing, and there is nothing to type into: see limpet session, limpet term and limpet approvals for that.
+
+Whoever has the link sees all of that, with this user's secrets if they are printed. It has a token, which is another one each time and
+which browsers send to nobody else, and it leads to this machine alone: no address but those of the loopback is listened at. From another
+machine, use an SSH tunnel: ssh -L 7334:127.0.0.1:7334 HOST limpet serve --listen 127.0.0.1:7334.
+
+--open has the desktop's browser open the link (xdg-open, or open on macOS).`,
+		Example: "  limpet serve\n  limpet serve --open\n  limpet serve --listen 127.0.0.1:7334",
+		Args:    noun.Wants(0, 0, "takes no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			addr, err := listenAddr(cmd, listen)
+			if err != nil {
+				return err
+			}
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			err = serve(ctx, p, addr, open)
+			if ended := p.Ended(ctx); ended != nil && err == nil {
+				return ended
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "listen at `HOST:PORT`, of the loopback; port 0 is any that is free")
+	cmd.Flags().BoolVar(&open, "open", false, "open the link in a browser")
+	return cmd
+}
+
+// listenAddr returns the address that is meant by --listen. A host other than localhost must be an address of the loopback: what is sent
+// there leaves the machine for nobody to read.
+func listenAddr(cmd *cobra.Command, said string) (netip.AddrPort, error) {
+	wrong := func() (netip.AddrPort, error) {
+		return netip.AddrPort{}, noun.Usagef(cmd, "--listen %q: wants HOST:PORT, as in 127.0.0.1:7334, localhost:0 or [::1]:7334", said)
+	}
+	host, port, err := net.SplitHostPort(said)
+	if err != nil {
+		return wrong()
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return wrong()
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil || !ip.Unmap().IsLoopback() || ip.Zone() != "" {
+		return netip.AddrPort{}, noun.Usagef(cmd, "--listen %q: %q is no address of the loopback, and there is no TLS yet: whoever can listen on the network would read the token and all that is shown; "+
+			"use 127.0.0.1:%s, and an SSH tunnel to it (ssh -L) from other machines", said, host, port)
+	}
+	return netip.AddrPortFrom(ip.Unmap(), uint16(n)), nil
+}
+
+// serve serves the page until ctx ends.
+func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open bool) error {
+	place, err := p.Registry()
+	if err != nil {
+		return err
+	}
+	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("--listen %v: another program listens there, perhaps another limpet serve: choose another port, or 0 for any that is free", addr)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("--listen %v: this user may not listen there: choose a port above 1023", addr)
+	case err != nil:
+		return fmt.Errorf("--listen %v: %w", addr, err)
+	}
+	token := rand.Text() // It has 130 bits.
+	h, err := page.New(page.FromPlace(place, place.Questions()), token, listener.Addr())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	link := fmt.Sprintf("http://%v/#%s", listener.Addr(), token)
+	if _, err := fmt.Fprintln(os.Stdout, link); err != nil {
+		h.Close()
+		return errors.Join(err, listener.Close())
+	}
+	if open {
+		done, err := openBrowser(link)
+		defer done()
+		if err != nil {
+			p.Note("no browser was opened: %v; open the link yourself", err)
+		}
+	}
+	return page.Serve(ctx, listener, h)
+}

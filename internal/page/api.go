@@ -1,0 +1,166 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/questions"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// What is shown of lists, and of texts in them, in bytes. Of a list it is the end.
+const (
+	mostSessions  = 500
+	mostQuestions = 100
+	mostBrief     = 2 << 10
+)
+
+// serveAPI answers a request that has the token.
+func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/api/sessions":
+		h.answered(w, r, r.URL.Path, h.listSessions)
+		return
+	case "/api/questions":
+		h.answered(w, r, r.URL.Path, h.listQuestions)
+		return
+	}
+	name := r.URL.Query().Get("session")
+	ofJob, ok := strings.CutPrefix(r.URL.Path, "/api/jobs/")
+	id, isLog := strings.CutSuffix(ofJob, "/log")
+	switch {
+	case r.URL.Path == "/api/events", r.URL.Path == "/api/jobs":
+	case ok && isLog && session.ValidName(id): // An ID has the same characters, and none that mean something in a path.
+	default:
+		refuse(w, http.StatusNotFound, "there is nothing of that name here")
+		return
+	}
+	switch {
+	case !session.ValidName(name):
+		refuse(w, http.StatusBadRequest, "wants session=NAME")
+	case ok:
+		h.serveLog(w, r, name, id)
+	case r.URL.Path == "/api/jobs":
+		h.answered(w, r, r.URL.Path+"\x00"+name, func(ctx context.Context) (any, error) { return h.listJobs(ctx, name) })
+	default:
+		h.serveEvents(w, r, name)
+	}
+}
+
+// number returns a number of the query, 0 if it is not there. It has refused the request if it returns false.
+func number(w http.ResponseWriter, r *http.Request, name string) (n int64, ok bool) {
+	n, err := jsonhttp.Number(r, name, 0)
+	if err != nil || n < 0 {
+		refuse(w, http.StatusBadRequest, name+": wants a number from 0 on")
+		return 0, false
+	}
+	return n, true
+}
+
+// sessionJSON is one session of the list.
+type sessionJSON struct {
+	Name    string    `json:"name"`
+	ID      string    `json:"id"` // the same for all processes that have had the session
+	Created time.Time `json:"created"`
+	Answers bool      `json:"answers"` // whether its process does; else nothing is known but the above
+
+	State       session.State `json:"state,omitempty"`
+	Dir         string        `json:"dir,omitempty"`
+	Running     string        `json:"running,omitempty"` // the beginning of the script that runs
+	IdleMS      int64         `json:"idle_ms"`           // since it was last used
+	Commands    int           `json:"commands"`
+	Jobs        int           `json:"jobs"`      // that run
+	Terminals   int           `json:"terminals"` // that run
+	Checkpoints []string      `json:"checkpoints,omitempty"`
+	Policy      string        `json:"policy,omitempty"`
+
+	Ended *endedJSON `json:"ended,omitempty"`
+}
+
+// endedJSON is how a session has ended.
+type endedJSON struct {
+	At      time.Time `json:"at"`
+	Why     string    `json:"why"`
+	Dir     string    `json:"dir,omitempty"`
+	Running string    `json:"running,omitempty"` // what ran then
+}
+
+func toSessionJSON(l keeper.Listed) sessionJSON {
+	out := sessionJSON{Name: l.Record.Name, ID: l.Record.SessionID(), Created: l.Record.Created}
+	if end := l.Record.End; end != nil && !l.Alive {
+		out.Ended = &endedJSON{end.At, end.Why, end.Dir, cut(end.Running, mostBrief)}
+	} else if !l.Alive {
+		out.Ended = &endedJSON{Why: "it is not known how it ended"}
+	}
+	if i := l.Info; i != nil {
+		out.Answers = true
+		out.State, out.Dir, out.Running, out.IdleMS = i.State, i.Dir, cut(i.Running, mostBrief), i.SinceUsed.Milliseconds()
+		out.Commands, out.Jobs, out.Terminals, out.Checkpoints, out.Policy = i.Commands, i.Jobs, i.Terminals, i.Checkpoints, i.Policy
+	}
+	return out
+}
+
+// sessionsJSON has a field, so that others can be added.
+type sessionsJSON struct {
+	Sessions []sessionJSON `json:"sessions"`
+}
+
+func (h *Handler) listSessions(ctx context.Context) (any, error) {
+	list, err := h.sessions.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := sessionsJSON{Sessions: []sessionJSON{}}
+	for _, one := range lastOf(list, mostSessions) {
+		out.Sessions = append(out.Sessions, toSessionJSON(one))
+	}
+	return out, nil
+}
+
+func lastOf[T any](list []T, most int) []T { return list[max(len(list)-most, 0):] }
+
+// questionJSON is one question. There is nothing in it by which it could be answered.
+type questionJSON struct {
+	From       string  `json:"from"`
+	Session    string  `json:"session"`
+	Dir        string  `json:"dir,omitempty"`
+	Script     string  `json:"script,omitempty"` // of a question for a password the program that asks
+	Reason     string  `json:"reason"`
+	Password   bool    `json:"password,omitempty"`
+	AgeSeconds float64 `json:"age_seconds"`
+}
+
+func toQuestionJSON(q questions.Open) questionJSON {
+	out := questionJSON{From: q.From, Session: q.Session, AgeSeconds: q.Age.Seconds()}
+	if p := q.Password; p != nil {
+		out.Password, out.Reason = true, "it asks: "+p.Prompt
+		if len(p.Chain) > 0 {
+			out.Script = p.Chain[0].Command
+		}
+	} else {
+		out.Dir, out.Script = q.Question.Dir, q.Question.Script
+		out.Reason, _ = q.Question.Why()
+	}
+	out.Script, out.Reason = cut(out.Script, mostBrief), cut(out.Reason, mostBrief)
+	return out
+}
+
+type questionsJSON struct {
+	Questions []questionJSON `json:"questions"`
+}
+
+func (h *Handler) listQuestions(ctx context.Context) (any, error) {
+	list, err := h.sessions.Questions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := questionsJSON{Questions: []questionJSON{}}
+	for _, one := range list[:min(len(list), mostQuestions)] {
+		out.Questions = append(out.Questions, toQuestionJSON(one))
+	}
+	return out, nil
+}

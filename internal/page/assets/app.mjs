@@ -1,0 +1,256 @@
+// The page: which sessions there are, and what happens in the one that is chosen.
+import { Failure, get, stream, takeToken } from "./api.mjs";
+import { Jobs } from "./jobs.mjs";
+import { element, Log } from "./log.mjs";
+import { duration, harmless } from "./text.mjs";
+
+/** How often the lists are asked for, in ms: while somebody looks, and else. */
+const OFTEN = 2000, SELDOM = 10000;
+
+/** @param {string} id */
+const by = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+const log = new Log(by("log"));
+const jobs = new Jobs(by("jobs"), by("jobs-summary"), by("jobs-list"));
+
+/** @type {any[]} */
+let sessions = [];
+let chosen = ""; // its key
+const CHOSEN = "limpet-chosen"; // where it is kept, so that a reload shows the same
+let following = new AbortController();
+
+/** What tells one session from others, also of the same name. @param {any} s */
+const key = (s) => `${s.name} ${s.id}`;
+
+/** @param {number} ms @returns {Promise<void>} */
+const pause = (ms) => new Promise((resolve) => {
+  const timer = setTimeout(done, ms);
+  function done() {
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", done);
+    resolve();
+  }
+  document.addEventListener("visibilitychange", done);
+});
+
+/** @param {string} text @param {boolean} [bad] */
+function say(text, bad) {
+  const status = by("status");
+  if (status.textContent !== text) status.textContent = text;
+  status.classList.toggle("bad", bad === true);
+}
+
+/** What is wrong, in words. @param {unknown} e */
+function words(e) {
+  if (!(e instanceof Failure)) return String(e);
+  if (e.status === 0) return "The connection is lost: trying again. Is limpet serve still running?";
+  if (e.status === 401) return "This link is not valid any more: start limpet serve, and open the link that it prints.";
+  return e.message;
+}
+
+/** Shows the list. */
+function showSessions() {
+  const list = by("sessions");
+  const focused = document.activeElement?.getAttribute("data-key");
+  list.replaceChildren(...sessions.map((s) => {
+    const item = document.createElement("li");
+    const button = /** @type {HTMLButtonElement} */ (element("button", s.running ? "running" : s.ended ? "ended" : ""));
+    button.type = "button";
+    button.dataset.key = key(s);
+    button.append(element("span", "name", s.name), element("span", "what", harmless(summary(s))));
+    if (key(s) === chosen) button.setAttribute("aria-current", "true");
+    button.addEventListener("click", () => choose(key(s)));
+    item.append(button);
+    return item;
+  }));
+  if (focused) button(focused)?.focus({ preventScroll: true });
+  by("none").hidden = sessions.length > 0;
+  const run = sessions.filter((s) => s.running).length;
+  document.title = run > 0 ? `(${run}) limpet` : "limpet";
+}
+
+/** @param {string} of  a key */
+function button(of) {
+  for (const b of by("sessions").querySelectorAll("button")) if (b.dataset.key === of) return b;
+  return null;
+}
+
+/** What a session does, in a line. @param {any} s */
+function summary(s) {
+  if (s.ended) return s.ended.why;
+  if (!s.answers) return "does not answer";
+  if (s.running) return "$ " + s.running.split("\n", 1)[0].slice(0, 80);
+  return s.dir;
+}
+
+/** Shows what is known of the chosen one. */
+function showFacts() {
+  const s = sessions.find((one) => key(one) === chosen);
+  if (!s) return;
+  by("name").textContent = s.name;
+  const facts = [];
+  const date = (/** @type {string} */ t) => new Date(t).toLocaleString();
+  if (s.ended) {
+    facts.push(s.ended.why);
+    if (!s.ended.at.startsWith("0001")) facts.push(date(s.ended.at));
+    if (s.ended.dir) facts.push(`was in ${s.ended.dir}`);
+    if (s.ended.running) facts.push(`ran ${s.ended.running.slice(0, 200)}`);
+  } else if (!s.answers) facts.push("its process does not answer");
+  else {
+    facts.push(s.running ? "runs" : s.state, `in ${s.dir}`, `made ${date(s.created)}`);
+    if (!s.running) facts.push(`last used ${duration(s.idle_ms)} ago`);
+    facts.push(`commands: ${s.commands}`);
+    if (s.jobs > 0) facts.push(`jobs: ${s.jobs}`);
+    if (s.terminals > 0) facts.push(`terminals: ${s.terminals}`);
+    if (s.checkpoints) facts.push(`checkpoints: ${s.checkpoints.join(", ")}`);
+    if (s.policy) facts.push(`sandbox: ${s.policy}`);
+  }
+  by("facts").textContent = harmless(facts.join(" · "));
+}
+
+/** @param {string} to  a key */
+function choose(to) {
+  if (to === chosen) return;
+  chosen = to;
+  following.abort();
+  following = new AbortController();
+  const s = sessions.find((one) => key(one) === to);
+  by("main").hidden = !s;
+  if (!s) return;
+  sessionStorage.setItem(CHOSEN, to);
+  log.clear(s.name);
+  jobs.clear(s.name);
+  showSessions();
+  showFacts();
+  button(to)?.scrollIntoView({ block: "nearest" });
+  if (s.ended) {
+    log.note("The session has ended: what it printed is not remembered.");
+    return;
+  }
+  void follow(s.name, following.signal);
+  void watchJobs(s.name, following.signal);
+}
+
+/** Shows the events of a session until it has ended, or another one is chosen. @param {string} name @param {AbortSignal} signal */
+async function follow(name, signal) {
+  let keeper = "", seq = 0, wait = 250, lost = false, ended = false;
+  while (!signal.aborted && !ended) {
+    try {
+      await stream(`api/events?session=${encodeURIComponent(name)}&keeper=${encodeURIComponent(keeper)}&after=${seq}`, signal, (e) => {
+        if (signal.aborted) return;
+        if (lost) {
+          lost = false;
+          log.note("The connection is back.");
+        }
+        wait = 250;
+        if (e.kind === "hello") {
+          if (keeper !== "" && !e.resumed) log.note("Another process keeps the session from here on.");
+          if (!e.resumed) seq = 0;
+          keeper = e.keeper;
+        } else if (e.kind === "over") {
+          ended = e.why === "ended";
+          if (ended) log.note("The session has ended.");
+          else if (e.why === "lost") log.note(`The session is not watched any more: ${harmless(e.error)}; trying again`);
+        } else {
+          if (seq > 0 && e.seq > seq + 1) log.note(`${e.seq - seq - 1} events are missing here: they came too fast, or are too old.`);
+          if (seq === 0 && e.seq > 1) log.note("What happened before is not remembered.");
+          seq = e.seq;
+          log.event(e);
+        }
+      });
+    } catch (e) {
+      if (signal.aborted) return;
+      if (e instanceof Failure && e.status === 401) return;
+      if (!lost) {
+        lost = true;
+        log.note(words(e));
+      }
+    }
+    if (!ended) await pause(wait * (1 + Math.random()));
+    wait = Math.min(wait * 2, 10000);
+  }
+}
+
+/** @param {string} name @param {AbortSignal} signal */
+async function watchJobs(name, signal) {
+  while (!signal.aborted) {
+    try {
+      const answer = await get(`api/jobs?session=${encodeURIComponent(name)}`, signal);
+      if (signal.aborted) return;
+      jobs.show(answer);
+    } catch (e) {
+      if (e instanceof Failure && (e.status === 401 || e.status === 404)) return;
+    }
+    await pause(document.hidden ? SELDOM : OFTEN);
+  }
+}
+
+/** @param {any[]} list */
+function showQuestions(list) {
+  const line = by("questions");
+  line.hidden = list.length === 0;
+  const names = [...new Set(list.map((q) => q.session).filter((n) => n))];
+  const text = (list.length === 1 ? "A question waits" : `${list.length} questions wait`) +
+    (names.length > 0 ? ` (${names.slice(0, 5).join(", ")})` : "") + ". Answer at a terminal: limpet approvals answer";
+  if (line.textContent !== text) line.textContent = list.length > 0 ? text : "";
+}
+
+/** Asks for the lists for as long as the page is open. */
+async function watchLists() {
+  for (;;) {
+    try {
+      const [all, asked] = await Promise.all([get("api/sessions"), get("api/questions")]);
+      const rank = (/** @type {any} */ s) => (s.ended ? 1 : 0);
+      sessions = all.sessions.reverse().sort((/** @type {any} */ a, /** @type {any} */ b) => rank(a) - rank(b)); // The newest first, ended ones last.
+      showSessions();
+      showQuestions(asked.questions);
+      const there = sessions.find((s) => key(s) === chosen);
+      if (there) showFacts();
+      else choose(first());
+      say("connected, read-only");
+    } catch (e) {
+      say(words(e), true);
+      if (e instanceof Failure && e.status === 401) return;
+    }
+    await pause(document.hidden ? SELDOM : OFTEN);
+  }
+}
+
+/** The session that is shown first: that of before a reload, one that runs something, or the newest. */
+function first() {
+  const before = sessionStorage.getItem(CHOSEN);
+  const s = sessions.find((one) => key(one) === before) ?? sessions.find((one) => one.running) ?? sessions[0];
+  return s ? key(s) : "";
+}
+
+/** Moves the choice. @param {number} by  1 for the next session, -1 for the one before */
+function move(by) {
+  if (sessions.length === 0) return;
+  const at = sessions.findIndex((s) => key(s) === chosen);
+  const to = key(sessions[Math.min(Math.max(at + by, 0), sessions.length - 1)]);
+  choose(to);
+  button(to)?.focus();
+}
+
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.altKey || e.metaKey) return;
+  const inList = document.activeElement?.closest("#sessions") != null;
+  if (e.key === "j" || inList && (e.key === "ArrowDown" || e.key === "ArrowRight")) move(1);
+  else if (e.key === "k" || inList && (e.key === "ArrowUp" || e.key === "ArrowLeft")) move(-1);
+  else if (e.key === "G") log.toEnd();
+  else return;
+  e.preventDefault();
+});
+by("announce").addEventListener("change", (e) => {
+  by("log").setAttribute("aria-live", /** @type {HTMLInputElement} */ (e.target).checked ? "polite" : "off");
+});
+by("down").addEventListener("click", () => log.toEnd());
+by("log").addEventListener("scroll", () => { by("down").hidden = log.isAtEnd(); });
+window.addEventListener("hashchange", () => {
+  if (takeToken()) location.reload(); // Somebody has put another link into the address bar.
+});
+
+if (takeToken()) {
+  say("connecting");
+  void watchLists();
+} else say("Open the link that limpet serve has printed: this address is not all of it.", true);

@@ -1,0 +1,117 @@
+// The jobs of a session in the page, with the logs of those that are opened.
+import { get } from "./api.mjs";
+import { element, lineElement } from "./log.mjs";
+import { bytes, decode, duration, harmless, Screen } from "./text.mjs";
+
+/** The most lines of a log in the page. */
+const MOST_LINES = 1000;
+
+/** Job is one in the page. */
+class Job {
+  /** @param {string} session @param {string} id */
+  constructor(session, id) {
+    this.session = session;
+    this.id = id;
+    this.root = document.createElement("li");
+    this.details = document.createElement("details");
+    this.summary = element("summary", "");
+    this.log = element("div", "output joblog");
+    this.log.tabIndex = 0;
+    this.log.setAttribute("role", "log");
+    this.log.setAttribute("aria-live", "off");
+    this.details.append(this.summary, this.log);
+    this.root.append(this.details);
+    this.screen = new Screen();
+    this.next = -1; // the offset of what was not read yet; -1: nothing was
+    this.busy = false;
+    this.over = false; // all was read
+    this.details.addEventListener("toggle", () => this.read());
+  }
+
+  /** @param {any} job */
+  show(job) {
+    const how = job.exit ? `${job.state}, ${job.exit}` : job.state;
+    this.summary.replaceChildren(
+      element("span", job.failed ? "bad" : job.finished ? "good" : "runs", harmless(how)), " ",
+      element("code", "script", harmless(job.command).slice(0, 300)), " ",
+      element("span", "note", `${job.id}, ${duration(job.elapsed_ms)}, ${bytes(job.bytes)}`));
+    this.log.setAttribute("aria-label", `Output of ${job.id}`);
+    void this.read();
+  }
+
+  /** Reads what there is more in the log, if it is shown. */
+  async read() {
+    if (!this.details.open || this.busy || this.over) return;
+    this.busy = true;
+    try {
+      for (;;) {
+        const from = this.next < 0 ? "" : `&from=${this.next}`;
+        const part = await get(`api/jobs/${this.id}/log?session=${encodeURIComponent(this.session)}${from}`);
+        if (this.next < 0 && part.offset > 0) this.log.append(element("div", "note", `the first ${bytes(part.offset)} are left out`));
+        else if (part.dropped > 0) this.log.append(element("div", "note", `${bytes(part.dropped)} are not kept any more`));
+        for (const line of this.screen.write(decode(part.text ?? ""))) this.add(lineElement(line, "line"));
+        this.log.querySelector(".open")?.remove();
+        this.over = part.finished && part.next >= part.end;
+        const open = this.screen.open();
+        if (open) this.add(lineElement(open, this.over ? "line" : "line open"));
+        this.log.scrollTop = this.log.scrollHeight;
+        const more = part.next < part.end && part.next > this.next;
+        this.next = part.next;
+        if (!more || !this.details.open) return;
+      }
+    } catch { // It is tried again with the next list.
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  /** @param {HTMLElement} line */
+  add(line) {
+    this.log.append(line);
+    while (this.log.childElementCount > MOST_LINES) this.log.firstElementChild?.remove();
+  }
+}
+
+/** Jobs shows those of one session. */
+export class Jobs {
+  /** @param {HTMLElement} root @param {HTMLElement} summary @param {HTMLElement} list */
+  constructor(root, summary, list) {
+    this.root = root;
+    this.summary = summary;
+    this.list = list;
+    this.session = "";
+    /** @type {Map<string, Job>} */
+    this.all = new Map();
+  }
+
+  /** @param {string} session */
+  clear(session) {
+    this.session = session;
+    this.all.clear();
+    this.list.replaceChildren();
+    this.root.hidden = true;
+  }
+
+  /** @param {any} answer  of api/jobs */
+  show(answer) {
+    const there = new Set();
+    for (const job of answer.jobs) {
+      there.add(job.id);
+      let one = this.all.get(job.id);
+      if (!one) {
+        one = new Job(this.session, job.id);
+        this.all.set(job.id, one);
+        this.list.prepend(one.root); // The newest first.
+      }
+      one.show(job);
+    }
+    for (const [id, one] of this.all) {
+      if (there.has(id)) continue;
+      one.root.remove();
+      this.all.delete(id);
+    }
+    const run = answer.jobs.filter((/** @type {any} */ j) => !j.finished).length;
+    this.summary.textContent = `Jobs: ${run} running, ${answer.jobs.length - run} ended` + (answer.more > 0 ? `, ${answer.more} older ones not shown` : "");
+    this.root.hidden = answer.jobs.length === 0;
+  }
+}

@@ -1,0 +1,226 @@
+package page_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/page"
+	"github.com/limpet-sh/limpet/internal/questions"
+	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/session"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+// stand is what stands in for the sessions of a machine. It counts what is open.
+type stand struct {
+	mu        sync.Mutex
+	id        string
+	events    []session.Event
+	news      chan struct{}
+	ended     bool
+	lists     int // how often it was asked
+	open      int // sessions that are not disconnected
+	watchers  int // calls of Events that wait
+	jobs      jobs.Handle
+	questions []questions.Open
+}
+
+func newStand() *stand { return &stand{id: "k1", news: make(chan struct{})} }
+
+func (s *stand) change(how func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	how()
+	close(s.news)
+	s.news = make(chan struct{})
+}
+
+// puts has things happen in the session.
+func (s *stand) puts(events ...session.Event) {
+	s.change(func() { s.events = append(s.events, events...) })
+}
+
+func (s *stand) is(counts func() bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return counts()
+}
+
+func (s *stand) List(context.Context) ([]keeper.Listed, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lists++
+	return []keeper.Listed{
+		{Record: keeper.Record{ID: "k0", Name: "build", End: &keeper.End{Why: "closed", Dir: "/old"}}},
+		{Record: keeper.Record{ID: "k1", Name: "build"}, Alive: true, Info: &session.Info{
+			Name: "build", State: "idle", Dir: "/src", Running: strings.Repeat("make ", 10000), Jobs: 1, Terminals: 2, Checkpoints: []string{"clean"}, Policy: "read-only",
+		}},
+		{Record: keeper.Record{ID: "k2", Name: "mute"}, Alive: true},
+	}, nil
+}
+
+func (s *stand) Open(_ context.Context, name string) (page.Session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name != "build" {
+		return nil, &session.Error{Op: "open", Session: name, Err: session.ErrNotFound}
+	}
+	s.open++
+	return &opened{stand: s, id: s.id}, nil
+}
+
+func (s *stand) Questions(context.Context) ([]questions.Open, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.questions, nil
+}
+
+type opened struct {
+	*stand
+	id   string
+	once sync.Once
+}
+
+func (o *opened) ID() string                 { return o.id }
+func (o *opened) Jobs() (jobs.Handle, error) { return o.jobs, nil }
+func (o *opened) Disconnect() {
+	o.once.Do(func() {
+		o.mu.Lock()
+		o.open--
+		o.mu.Unlock()
+	})
+}
+
+func (o *opened) Events(ctx context.Context, after int64) ([]session.Event, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for {
+		if o.ended {
+			return nil, session.ErrClosed
+		}
+		if i := slices.IndexFunc(o.events, func(e session.Event) bool { return e.Seq > after }); i >= 0 {
+			return slices.Clone(o.events[i:]), nil
+		}
+		news := o.news
+		o.watchers++
+		o.mu.Unlock()
+		var err error
+		select {
+		case <-news:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		o.mu.Lock()
+		o.watchers--
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+const token = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// served is a page that is served at a port of this machine.
+type served struct {
+	t      *testing.T
+	addr   string
+	client *http.Client
+	stop   func()
+}
+
+func serve(t *testing.T, s page.Sessions) *served {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	h, err := page.New(s, token, l.Addr())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- page.Serve(ctx, l, h) }()
+	transport := &http.Transport{MaxConnsPerHost: 0}
+	p := &served{t: t, addr: l.Addr().String(), client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	p.stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(t, <-ended)
+		transport.CloseIdleConnections()
+	})
+	t.Cleanup(p.stop)
+	return p
+}
+
+// ask sends a request as the page does, unless change says otherwise.
+func (p *served) ask(path string, change func(*http.Request)) *http.Response {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(testenv.Context(p.t), http.MethodGet, "http://"+p.addr+path, nil)
+	require.NoError(p.t, err)
+	r.Header.Set("Authorization", "Bearer "+token)
+	if change != nil {
+		change(r)
+	}
+	answer, err := p.client.Do(r)
+	require.NoError(p.t, err)
+	p.t.Cleanup(func() { _ = answer.Body.Close() }) // It may have been read.
+	return answer
+}
+
+// get asks for a value.
+func (p *served) get(path string, value any) {
+	p.t.Helper()
+	answer := p.ask(path, nil)
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(p.t, err)
+	require.Equal(p.t, http.StatusOK, answer.StatusCode, "%s", body)
+	require.NoError(p.t, json.Unmarshal(body, value), "%s", body)
+}
+
+// line is one of a stream.
+type line struct {
+	Kind, Keeper, Why, Error, Script, Session string
+	Seq, Missed                               int64
+	Text                                      []byte
+	Resumed, Stderr                           bool
+	ExitCode                                  int     `json:"exit_code"`
+	Cut                                       int     `json:"cut"`
+	Elapsed                                   float64 `json:"elapsed_ms"`
+}
+
+// stream is one that is read.
+type stream struct {
+	t    *testing.T
+	body io.ReadCloser
+	in   *bufio.Reader
+}
+
+func (p *served) stream(query string) *stream {
+	p.t.Helper()
+	answer := p.ask("/api/events?session=build"+query, nil)
+	require.Equal(p.t, http.StatusOK, answer.StatusCode)
+	return &stream{p.t, answer.Body, bufio.NewReader(answer.Body)}
+}
+
+// next waits for a line that says something.
+func (s *stream) next() (l line) {
+	s.t.Helper()
+	for {
+		b, err := s.in.ReadBytes('\n')
+		require.NoError(s.t, err)
+		if len(b) > 1 {
+			require.NoError(s.t, json.Unmarshal(b, &l), "%s", b)
+			return l
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/session"
+)
+
+const (
+	// freshFor is how long an answer is given to others who ask the same.
+	freshFor = time.Second
+
+	// askPatience bounds how long sessions are asked for an answer.
+	askPatience = 10 * time.Second
+
+	// mostAsked bounds how many different questions are asked at a time.
+	mostAsked = 64
+)
+
+// memo has the last answers, by what was asked: however many browsers ask, sessions are asked about once a second.
+type memo struct {
+	mu      sync.Mutex
+	answers map[string]*answer
+}
+
+// answer is one that is there, or is being asked for.
+type answer struct {
+	done   chan struct{} // closed when the following are set
+	at     time.Time
+	status int
+	body   []byte
+}
+
+// isOld reports whether an answer is there, and not fresh any more.
+func (a *answer) isOld() bool {
+	select {
+	case <-a.done:
+		return time.Since(a.at) > freshFor
+	default:
+		return false
+	}
+}
+
+var (
+	errBusy   = errors.New("too much is asked for at a time: try again")
+	errClosed = errors.New("limpet serve is about to end")
+)
+
+// answered writes what ask returns, as JSON, or what it has returned just now for the same key. ask may be called in another
+// goroutine, and goes on if the one who asked is gone: others may wait for the same answer.
+func (h *Handler) answered(w http.ResponseWriter, r *http.Request, key string, ask func(context.Context) (any, error)) {
+	a, err := h.asked(key, ask)
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	select {
+	case <-a.done:
+	case <-r.Context().Done():
+		return // Nobody is there to be answered.
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body) // As above.
+}
+
+func (h *Handler) asked(key string, ask func(context.Context) (any, error)) (*answer, error) {
+	h.memo.mu.Lock()
+	defer h.memo.mu.Unlock()
+	for key, a := range h.memo.answers {
+		if a.isOld() {
+			delete(h.memo.answers, key)
+		}
+	}
+	if a := h.memo.answers[key]; a != nil {
+		return a, nil
+	}
+	if len(h.memo.answers) >= mostAsked {
+		return nil, errBusy
+	}
+	a := &answer{done: make(chan struct{})}
+	began := h.begin(func() {
+		ctx, cancel := context.WithTimeout(h.life, askPatience)
+		defer cancel()
+		value, err := ask(ctx)
+		a.status, a.body = encoded(value, err)
+		a.at = time.Now()
+		close(a.done)
+	})
+	if !began {
+		return nil, errClosed
+	}
+	h.memo.answers[key] = a
+	return a, nil
+}
+
+// encoded returns the status and the body for a value, or for an error.
+func encoded(value any, err error) (status int, body []byte) {
+	status = http.StatusOK
+	if err == nil {
+		body, err = json.Marshal(value)
+	}
+	if err != nil {
+		status = statusOf(err)
+		body, _ = json.Marshal(refusal{err.Error()}) // A text cannot fail.
+	}
+	return status, body
+}
+
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, session.ErrNotFound), errors.Is(err, jobs.ErrNotFound):
+		return http.StatusNotFound
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
+}

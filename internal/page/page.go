@@ -1,0 +1,172 @@
+// Package page is a web page that shows the sessions of this machine to a person: which there are, the commands that run in them with
+// their output as it comes, their jobs, and the questions that wait. It changes nothing.
+//
+// The way of a request: [Handler.ServeHTTP] refuses what may not be answered (guard.go), then answers with an asset (assets.go), with a
+// JSON value (api.go), or with a stream of events (stream.go). All who watch a session share one feed of its events (feed.go), and all
+// who ask the same thing at about the same time share one answer (memo.go). [Serve] listens (serve.go).
+//
+// The API, all of it GET, and all of it with "Authorization: Bearer TOKEN":
+//
+//	/api/sessions                            {"sessions": [...]}; those that have ended, and are remembered, have "ended"
+//	/api/questions                           {"questions": [...]}, those that wait for a person
+//	/api/jobs?session=NAME                   {"jobs": [...], "more": N}, the newest last
+//	/api/jobs/ID/log?session=NAME&from=N     {"text", "offset", "next", "end", "dropped", "finished"}; at most 256 KiB, as base64; without from the end of it
+//	/api/events?session=NAME&keeper=ID&after=N    a stream, see stream.go
+//
+// An error is {"error": "..."} with a status of 400 or more.
+package page
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/questions"
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/session"
+)
+
+// Sessions are what a [Handler] shows. The methods are called from several goroutines.
+type Sessions interface {
+	// List returns the sessions, the oldest first, those that have ended among them.
+	List(ctx context.Context) ([]keeper.Listed, error)
+
+	// Open returns a session by its name, and never makes one: the error is session.ErrNotFound then.
+	Open(ctx context.Context, name string) (Session, error)
+
+	// Questions returns what people are asked now, the oldest first.
+	Questions(ctx context.Context) ([]questions.Open, error)
+}
+
+// Session is a session that is shown. The Handler disconnects it.
+type Session interface {
+	// ID is another one for each program that has had the session: the numbers of events are only comparable for the same ID.
+	ID() string
+
+	// Events is that of session.Handle.
+	Events(ctx context.Context, after int64) ([]session.Event, error)
+
+	// Jobs is that of session.Handle.
+	Jobs() (jobs.Handle, error)
+
+	// Disconnect ends all calls. The session stays.
+	Disconnect()
+}
+
+// Handler answers the requests of browsers. It is safe for concurrent use. The caller must Close it.
+type Handler struct {
+	sessions Sessions
+	token    [sha256.Size]byte // its hash, so that a comparison takes the same time for each length
+	hosts    map[string]bool   // the Host headers that are answered
+	origins  map[string]bool   // the Origin headers that are answered
+	memo     memo
+
+	life context.Context // ends with Close
+	end  context.CancelFunc
+	work sync.WaitGroup // the goroutines of feeds and of the memo
+
+	mu      sync.Mutex
+	feeds   map[string]*feed // by the names of sessions
+	viewers int              // streams that are open
+	closed  bool
+}
+
+// New returns a handler for an address that a program listens on, as a listener tells it: it answers what is sent to that address, or to
+// the port at localhost, 127.0.0.1 or ::1, and nothing else. Whoever has the token sees everything; it must be hard to guess. New
+// starts nothing.
+func New(sessions Sessions, token string, addr net.Addr) (*Handler, error) {
+	if len(token) < leastToken {
+		return nil, fmt.Errorf("page: a token of %d bytes is too short: use at least %d", len(token), leastToken)
+	}
+	h := &Handler{
+		sessions: sessions, token: sha256.Sum256([]byte(token)),
+		hosts: make(map[string]bool), origins: make(map[string]bool), feeds: make(map[string]*feed),
+	}
+	_, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return nil, fmt.Errorf("page: listening at %v: %w", addr, err)
+	}
+	for _, name := range []string{"127.0.0.1", "localhost", "[::1]"} {
+		h.allow(name + ":" + port)
+		if port == "80" {
+			h.allow(name) // Browsers leave it out.
+		}
+	}
+	h.allow(addr.String())
+	h.life, h.end = context.WithCancel(context.Background())
+	h.memo.answers = make(map[string]*answer)
+	return h, nil
+}
+
+// leastToken is the least length of a token in bytes: 26 characters of base32 are 130 bits.
+const leastToken = 26
+
+func (h *Handler) allow(host string) {
+	h.hosts[host] = true
+	h.origins["http://"+host] = true
+}
+
+// Close ends all streams and all that the handler asks sessions for, and waits for its goroutines. Requests fail from then on. It is safe
+// to call twice.
+func (h *Handler) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.end()
+	h.work.Wait()
+}
+
+// begin starts a goroutine that Close waits for. It returns false after Close.
+func (h *Handler) begin(do func()) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.work.Go(do)
+	return true
+}
+
+// ServeHTTP answers a request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	setHeaders(w.Header())
+	if status, why := h.refuses(r); status != 0 {
+		refuse(w, status, why)
+		return
+	}
+	if isAPI(r) {
+		h.serveAPI(w, r)
+		return
+	}
+	serveAsset(w, r)
+}
+
+// FromPlace returns the sessions of a place. Asking is the directory in which programs ask people: see [keeper.Registry.Questions].
+func FromPlace(place keeper.Place, asking string) Sessions { return ofPlace{place, asking} }
+
+type ofPlace struct {
+	place  keeper.Place
+	asking string
+}
+
+func (p ofPlace) List(ctx context.Context) ([]keeper.Listed, error) { return p.place.List(ctx, true) }
+
+func (p ofPlace) Open(ctx context.Context, name string) (Session, error) {
+	k, err := p.place.Session(ctx, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	return kept{k}, nil
+}
+
+func (p ofPlace) Questions(ctx context.Context) ([]questions.Open, error) {
+	return questions.List(ctx, p.asking)
+}
+
+type kept struct{ *keeper.Kept }
+
+func (k kept) ID() string { return k.Record.ID }

@@ -1,0 +1,126 @@
+package page
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// mostViewers bounds how many streams are open at a time.
+const mostViewers = 128
+
+var errViewers = errors.New("too many watch at a time: close some pages")
+
+const (
+	// heartbeat is how often an empty line is sent when there is nothing to say, so that both sides notice that the other is gone.
+	heartbeat = 10 * time.Second
+
+	// readPatience is how long a browser may take to read what is sent. Then its connection is cut; it comes back, and is told what it
+	// has missed.
+	readPatience = 30 * time.Second
+)
+
+// hello is the first line of a stream.
+type hello struct {
+	Kind    string `json:"kind"` // hello
+	Session string `json:"session"`
+
+	// Keeper is what numbers of events belong to. Resumed reports whether the stream begins behind the number that was asked for; else it
+	// begins with the first event that is remembered, as what was asked for is that of another Keeper.
+	Keeper  string `json:"keeper"`
+	Resumed bool   `json:"resumed"`
+}
+
+// serveEvents answers with a stream of the events of a session, until it ends or the browser is gone: one JSON object a line, the first of
+// them a hello, the others events in the order of their numbers, and the last, if the server ends it, an over. Where a number is left
+// out, events are lost: they came faster than the browser read, or are too old. An empty line says nothing. It begins behind the event
+// of the number after, if that is of the same keeper.
+func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, name string) {
+	after, ok := number(w, r, "after")
+	if !ok {
+		return
+	}
+	f, err := h.join(name)
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	defer f.leave()
+	ctx := r.Context()
+	keeper, err := f.opened(ctx)
+	if err != nil {
+		return // Nobody is there to be answered.
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out := lines{w: w, rc: http.NewResponseController(w)}
+	resumed := keeper != "" && keeper == r.URL.Query().Get("keeper")
+	if !resumed {
+		after = 0
+	}
+	if keeper != "" {
+		out.value(hello{"hello", name, keeper, resumed})
+	}
+	out.flush()
+	beats := time.NewTicker(heartbeat)
+	defer beats.Stop()
+	for out.err == nil {
+		batch, over, news := f.after(after)
+		for _, one := range batch {
+			out.line(one.json)
+			after = one.seq
+		}
+		if len(batch) > 0 {
+			out.flush()
+			continue
+		}
+		if over != nil {
+			out.value(over)
+			out.flush()
+			return
+		}
+		select {
+		case <-news:
+		case <-beats.C:
+			out.line(nil)
+			out.flush()
+		case <-ctx.Done():
+			return
+		case <-h.life.Done():
+			return
+		}
+	}
+}
+
+// lines writes lines to a browser. After an error it writes nothing.
+type lines struct {
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	err error
+}
+
+func (l *lines) value(v any) {
+	b, err := json.Marshal(v)
+	if l.err == nil {
+		l.err = err
+	}
+	l.line(b)
+}
+
+func (l *lines) line(b []byte) {
+	if l.err != nil {
+		return
+	}
+	if l.err = l.rc.SetWriteDeadline(time.Now().Add(readPatience)); l.err != nil {
+		return
+	}
+	if _, l.err = l.w.Write(b); l.err == nil {
+		_, l.err = l.w.Write([]byte{'\n'})
+	}
+}
+
+func (l *lines) flush() {
+	if l.err == nil {
+		l.err = l.rc.Flush()
+	}
+}
