@@ -73,6 +73,7 @@ type Dialer struct {
 //	kube://NAMESPACE/POD[/CONTAINER], kube://CONTEXT/NAMESPACE/POD/[CONTAINER]
 //	                              kubectl exec, in a pod that runs. Without a context it is the current one; what is no letter,
 //	                              digit, dot or dash is escaped, as %2F for a slash
+//	unix:///PATH                  a unix socket of this user or root, at which each connection reaches a limpet connect --stdio of its own
 //	exec:ARGV                     a command whose standard input and output reach a POSIX sh there: exec:limactl shell dev sh. It is
 //	                              words as in bash, quoted where that is needed, without expansions
 //

@@ -190,19 +190,20 @@ func TestTmuxSplitsDetachesAndIsGone(t *testing.T) {
 	for _, end := range []string{"by kill-server", "by the end of the terminal"} {
 		t.Run(end, func(t *testing.T) {
 			r, dir := desk(t)
+			// By default tmux takes keys that follow others within a millisecond for a paste, and not for its own.
+			conf := filepath.Join(dir, "tmux.conf")
+			require.NoError(t, os.WriteFile(conf, []byte("set -g assume-paste-time 0\n"), 0o600))
 			spec := func(args ...string) terminal.Spec {
 				return terminal.Spec{
-					Argv: append([]string{tmux, "-L", name, "-f", "/dev/null"}, args...),
+					Argv: append([]string{tmux, "-L", name, "-f", conf}, args...),
 					Env:  []string{"TMUX_TMPDIR=" + dir, "SHELL=/bin/sh", "ENV="},
 				}
 			}
 			term := startSpec(t, r, spec("new-session"))
-			// Keys that come within a millisecond are a paste to tmux: so one at a time.
 			see(t, term, `(?m)^[$#]`) // It is a login shell, whose prompt is the system's.
 			send(t, term, "echo left-$((6*7))", "Enter")
 			see(t, term, `(?m)^left-42`)
-			send(t, term, "Ctrl-B")
-			send(t, term, "%")
+			send(t, term, "Ctrl-B", "%")
 			see(t, term, `(?m)^left-42 +│`)
 			see(t, term, `│[$#]`)
 			send(t, term, "echo right-$((7*7)); tty", "Enter")
@@ -214,16 +215,14 @@ func TestTmuxSplitsDetachesAndIsGone(t *testing.T) {
 			until(t, term, "the status line at the new end", func(s terminal.Snapshot) bool {
 				return strings.Contains(lastLine(s), "[0]") && s.Rows == 30
 			})
-			send(t, term, "Ctrl-B")
-			send(t, term, "d")
+			send(t, term, "Ctrl-B", "d")
 			assert.Equal(t, terminal.Succeeded, ended(t, term).State)
 			assert.Contains(t, output(t, term), "[detached (from session 0)]")
 			require.NotEmpty(t, testenv.Marked(r.Mark()), "the server is to live on")
 
 			again := startSpec(t, r, spec("attach"))
 			see(t, again, `(?m)^left-42 +│.*right-49`)
-			send(t, again, "Ctrl-B")
-			send(t, again, "d")
+			send(t, again, "Ctrl-B", "d")
 			ended(t, again)
 			if end == "by kill-server" {
 				ended(t, startSpec(t, r, spec("kill-server")))

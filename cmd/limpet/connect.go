@@ -22,6 +22,8 @@ func connectCommand() *cobra.Command {
 			case protocol && len(args) == 0:
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), wire.Version, wire.Version)
 				return err
+			case stdio && len(args) == 0:
+				args = []string{connect.NoNonce} // It is offered at a socket.
 			case !stdio || len(args) != 1:
 				return usagef(cmd, "%w", connect.ErrNotForPeople)
 			}

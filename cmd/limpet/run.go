@@ -70,6 +70,7 @@ limpet. TARGET is one of
   docker://CONTAINER          by docker exec, in a container that runs; podman:// by podman
   kube://NAMESPACE/POD        by kubectl exec, in a pod that runs; kube://NAMESPACE/POD/CONTAINER in one of its containers,
                               and kube://CONTEXT/NAMESPACE/POD/ of another cluster than the current one
+  unix:///PATH                by a unix socket at which limpet connect --stdio is offered, one for each connection
   exec:ARGV                   by a command whose standard input and output reach a POSIX sh there, in words as bash
                               has them, without expansions: exec:'limactl shell dev sh'
 

@@ -259,6 +259,7 @@ func TestASignalEndsACallAboutJobs(t *testing.T) {
 	where := registryFlags{session: "s", at: place, console: newConsole()}
 	done, err := where.inSession(ctx, func(all jobs.Handle) error {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+		testenv.AwaitStopped(t, pid) // Until then it may answer.
 		cancel(&signalError{syscall.SIGTERM})
 		_, err := all.List(jobs.Filter{})
 		return err

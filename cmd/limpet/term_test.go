@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -155,14 +156,17 @@ func TestAttachGivesTheTerminalBackWhateverHappens(t *testing.T) {
 	}
 }
 
-// kill kills the host of a terminal.
+// kill kills the host of a terminal, and waits until it has ended: before that, whoever looks at
+// the terminal takes it for one that runs, and asks its host.
 func (ts *terms) kill(id string) {
 	r, err := terminal.Open(ts.state, nil)
 	require.NoError(ts.t, err)
 	defer r.Close()
 	one, err := r.Get(id)
 	require.NoError(ts.t, err)
-	require.NoError(ts.t, syscall.Kill(one.Info().OwnerPID, syscall.SIGKILL))
+	pid := one.Info().OwnerPID
+	require.NoError(ts.t, syscall.Kill(pid, syscall.SIGKILL))
+	testenv.Await(ts.t, "the end of the host", func() bool { return !testenv.Alive(pid) })
 }
 
 func TestAKilledHostLeavesALostTerminal(t *testing.T) {
@@ -170,7 +174,7 @@ func TestAKilledHostLeavesALostTerminal(t *testing.T) {
 	id := ts.start(`echo $$ >pid; exec tail -f /dev/null`)
 	ts.limpet("wait", "--silence", "100ms", id)
 	ts.kill(id)
-	require.Eventually(t, func() bool { return strings.Contains(ts.limpet("list"), "lost") }, patience, time.Millisecond)
+	require.Contains(t, ts.limpet("list"), "lost") // Of a record alone: whoever asks a host sweeps.
 	b, err := os.ReadFile(filepath.Join(ts.home, "pid"))
 	require.NoError(t, err)
 	assert.Eventually(t, func() bool { // The guard ends it.
@@ -179,7 +183,7 @@ func TestAKilledHostLeavesALostTerminal(t *testing.T) {
 	sockets, err := filepath.Glob(filepath.Join(ts.state, "*.sock"))
 	require.NoError(t, err)
 	assert.Len(t, sockets, 1)
-	other := ts.start("exec tail -f /dev/null") // Whoever serves sweeps.
+	other := ts.start("exec tail -f /dev/null") // Whoever serves sweeps, too.
 	sockets, err = filepath.Glob(filepath.Join(ts.state, "*.sock"))
 	require.NoError(t, err)
 	assert.Len(t, sockets, 1)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -25,6 +26,9 @@ import (
 
 // Ready is what the line begins with that says that the program is ready.
 const Ready = "limpet-ready"
+
+// NoNonce is the nonce of a program that nobody has given one: who connects to the socket at which it is offered has not started it.
+const NoNonce = "-"
 
 // ErrNotForPeople means that the program has no pipes for its standard input and output.
 var ErrNotForPeople = errors.New("limpet connect is started by limpet itself, with pipes for its standard input and output: use --on")
@@ -94,8 +98,8 @@ func Serve(nonce string, p Program) error {
 	rt := newRouter(registry)
 	defer rt.close()
 	err = pipe.Serve(ctx, pipe.New(nil, in, out, pipe.Times{}), rt)
-	if errors.Is(err, io.EOF) || ctx.Err() != nil {
-		return nil
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
+		return nil // Also where the goodbye of the other side is read before its end: net/http closes then.
 	}
 	return err
 }

@@ -34,16 +34,23 @@ func reach(ctx context.Context, t Target, o Options) (*direct, connect.Hello, er
 }
 
 func reachOnce(ctx context.Context, t Target, o Options) (*direct, connect.Hello, error) {
-	argv, own := t.command(o.Person)
-	p, err := start(t.argv[0], argv, own)
+	p, err := t.begin(ctx, o)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, connect.Hello{}, &Error{Op: "reach", Target: t.said, Err: context.Cause(ctx)}
+		}
 		return nil, connect.Hello{}, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err), Remedy: remedyOf(err, "")}
 	}
 	stop := context.AfterFunc(ctx, p.end) // It ends what waits.
 	d := &direct{target: t, process: p}
 	far := newFarShell(p.in, p.out, o.Patience)
 	far.box = t.box
-	hello, err := enter(far, o)
+	var hello connect.Hello
+	if t.socket != "" {
+		hello, err = far.ready(connect.NoNonce)
+	} else {
+		hello, err = enter(far, o)
+	}
 	if err == nil && far.from.Buffered() > 0 {
 		err = errFlood // Limpet says nothing before it is asked.
 	}
@@ -57,6 +64,15 @@ func reachOnce(ctx context.Context, t Target, o Options) (*direct, connect.Hello
 		return nil, hello, d.unreached(ctx, far, err)
 	}
 	return d, hello, nil
+}
+
+// begin begins what has pipes to the machine.
+func (t Target) begin(ctx context.Context, o Options) (*process, error) {
+	if t.socket != "" {
+		return joinSocket(ctx, t.socket)
+	}
+	argv, own := t.command(o.Person)
+	return start(t.argv[0], argv, own)
 }
 
 // speak begins to speak the protocol.
@@ -76,6 +92,7 @@ func (d *direct) lost(err error) error {
 	if ended := d.process.ended(); ended != nil {
 		why = ended
 	}
+	why = lostBy(why, d.process.cmd != nil)
 	return &Error{Op: "ask", Target: d.target.said, Err: fmt.Errorf("%w: %w", ErrLost, why), Said: d.process.stderr.String()}
 }
 
@@ -97,6 +114,9 @@ func (d *direct) unreached(ctx context.Context, far *farShell, err error) error 
 	}
 	if errors.Is(err, errEnded) && ended != nil {
 		err = ended
+	}
+	if d.target.socket != "" && (errors.Is(err, errEnded) || errors.Is(err, errMute) || errors.Is(err, errFlood)) {
+		err = fmt.Errorf("%w: %w", errOffer, err)
 	}
 	said := d.process.stderr.String()
 	if other := far.noise.String(); other != "" {
@@ -136,13 +156,18 @@ func enter(far *farShell, o Options) (hello connect.Hello, err error) {
 	if err := far.send([]byte(command + "\n")); err != nil {
 		return hello, err
 	}
+	return far.ready(far.mark)
+}
+
+// ready reads what a limpet says of itself before it serves the connection.
+func (far *farShell) ready(mark string) (hello connect.Hello, err error) {
 	for read := 0; read < mostNoise; {
 		line, err := far.raw()
 		if err != nil {
 			return hello, err
 		}
 		read += len(line) + 1
-		said, ok := strings.CutPrefix(line, connect.Ready+" "+far.mark+" ")
+		said, ok := strings.CutPrefix(line, connect.Ready+" "+mark+" ")
 		if !ok {
 			_, _ = far.noise.Write([]byte(line + "\n")) // It cannot fail.
 			continue

@@ -58,6 +58,10 @@ func remedyOf(err error, said string) string {
 		return "install limpet there, or put one for that system beside this one, or into the directory that LIMPET_AGENTS names"
 	case errors.Is(err, ErrNoPlace):
 		return "have limpet in the PATH there, or set XDG_CACHE_HOME there to a directory that is the user's alone, and in which programs can be executed"
+	case errors.Is(err, errForeign):
+		return "have it made by this user or by root"
+	case errors.Is(err, errOffer):
+		return "each connection to it is to reach a limpet connect --stdio of its own; for a POSIX sh at a socket, use exec: with a command that connects to it"
 	case errors.Is(err, exec.ErrNotFound):
 		return "install it, or name its path by exec:"
 	}

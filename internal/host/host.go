@@ -6,7 +6,7 @@
 //	defer h.Disconnect()
 //	kept, err := h.Session(ctx, "build", &keeper.Spec{})
 //
-// A machine is reached by a command whose standard input and output reach a POSIX sh there. That is asked what is there (far.sh),
+// A machine is reached by a unix socket at which a limpet connect answers, or by a command whose standard input and output reach a POSIX sh there. That is asked what is there (far.sh),
 // gets a limpet if there is none, and executes it: package connect. From then on HTTP/2 is spoken on the
 // same pipes.
 //

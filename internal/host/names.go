@@ -74,7 +74,7 @@ func Resolve(said string) (Target, error) {
 	}
 	named, ok := n.Hosts[said]
 	if !ok {
-		return Target{}, fmt.Errorf("%q %w: %w; limpet hosts add %s TARGET gives it to one, and a TARGET is ssh://[USER@]HOST[:PORT], docker://CONTAINER, podman://CONTAINER, kube://NAMESPACE/POD, or exec:ARGV", said, ErrTarget, ErrNoName, said)
+		return Target{}, fmt.Errorf("%q %w: %w; limpet hosts add %s TARGET gives it to one, and a TARGET is ssh://[USER@]HOST[:PORT], docker://CONTAINER, podman://CONTAINER, kube://NAMESPACE/POD, unix:///PATH, or exec:ARGV", said, ErrTarget, ErrNoName, said)
 	}
 	t, err := ParseTarget(named.Target)
 	if err != nil {

@@ -1,24 +1,28 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/socket"
 )
 
-// process is the command that reaches a machine. End it.
+// process is the command that reaches a machine, or a socket that does. End it.
 type process struct {
-	name   string // for people
-	cmd    *exec.Cmd
-	in     *os.File // its standard input
-	out    *os.File // its standard output
+	name   string    // for people
+	cmd    *exec.Cmd // nil if it is a socket, which says nothing on its standard error, and has not ended before end is called
+	in     *os.File  // its standard input
+	out    *os.File  // its standard output
 	stderr noise
 	drain  *os.File
 
@@ -63,6 +67,41 @@ func start(name string, argv []string, own bool) (*process, error) {
 	return p, nil
 }
 
+// joinSocket connects to a socket, which has two descriptors then, as a command has two pipes. ctx bounds that.
+func joinSocket(ctx context.Context, path string) (*process, error) {
+	conn, err := socket.Dial(ctx, filepath.Dir(path), filepath.Base(path))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errOffer, err)
+	}
+	defer conn.Close() // The process has descriptors of its own.
+	if err := socket.CheckServer(conn); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", errForeign, path, err)
+	}
+	p := &process{name: "the socket", over: make(chan struct{}), drained: make(chan struct{})}
+	close(p.drained)
+	var err1, err2 error
+	unix := conn.(*net.UnixConn) // As Dial makes it.
+	p.in, err1 = unix.File()
+	p.out, err2 = unix.File()
+	var none *os.File
+	if p.drain, none, err = os.Pipe(); err == nil {
+		_ = none.Close() // Its reader is at the end.
+	}
+	if err := errors.Join(err1, err2, err); err != nil {
+		closeAll([]*os.File{p.in, p.out, p.drain}) // A nil one is none.
+		return nil, err
+	}
+	return p, nil
+}
+
+var (
+	// errOffer means that a socket does not lead to a limpet connect.
+	errOffer = errors.New("no limpet connect is to be had at the socket")
+
+	// errForeign means that a socket is another user's.
+	errForeign = errors.New("the socket is not to be trusted")
+)
+
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close() // They are pipes.
@@ -81,6 +120,11 @@ func (p *process) end() {
 	p.once.Do(func() {
 		_ = p.in.Close()  // It may be closed.
 		_ = p.out.Close() // As above.
+		if p.cmd == nil {
+			_ = p.drain.Close() // Nothing is in it.
+			close(p.over)
+			return
+		}
 		p.await(leavePatience)
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 			if !p.await(0) {
@@ -125,8 +169,19 @@ func (p *process) await(patience time.Duration) bool {
 	}
 }
 
-// ended says how the process has ended; nil if it has not.
+// lostBy is why a connection is lost that ended with an error: without a command nobody says more about an end.
+func lostBy(why error, process bool) error {
+	if !process && (errors.Is(why, io.EOF) || isBroken(why)) {
+		return errors.New("the other end has closed the socket")
+	}
+	return why
+}
+
+// ended says how the process has ended; nil if it has not, or is a socket.
 func (p *process) ended() error {
+	if p.cmd == nil {
+		return nil
+	}
 	const soon = 100 * time.Millisecond // Its pipes are closed before.
 	if !p.await(soon) {
 		return nil

@@ -65,7 +65,7 @@ type sharedRecord struct {
 	Up     time.Duration `json:"uptime_ns,omitempty"` // uptime.Now of Since
 	Idle   time.Duration `json:"idle_ns"`             // after which it ends
 
-	// Process is the command that reaches the machine, which is not a child of the process.
+	// Process is the command that reaches the machine, which is not a child of the process. It is zero where a socket does.
 	Process proc.ID `json:"process"`
 	Name    string  `json:"name"`
 }
@@ -144,7 +144,7 @@ func share(ctx context.Context, t Target, o Options) (link, connect.Hello, error
 // or cluster a client talks to: that is another one after docker context use, or kubectl config use-context.
 func (t Target) key() string {
 	parts := []string{t.said}
-	if t.argv[0] != "ssh" || !strings.HasPrefix(t.said, "ssh:") {
+	if t.socket == "" && (t.argv[0] != "ssh" || !strings.HasPrefix(t.said, "ssh:")) {
 		for _, name := range []string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "CONTAINER_CONNECTION", "KUBECONFIG", "PATH"} {
 			parts = append(parts, name+"="+os.Getenv(name))
 		}
@@ -243,11 +243,14 @@ func (l *sharedLink) close() { l.transport.CloseIdleConnections() }
 
 // leave leaves a connection to a process of its own, which is executed for that.
 func (d *direct) leave(dir string, record sharedRecord) error {
-	st, err := proc.Read(d.process.cmd.Process.Pid)
-	if err != nil {
-		return err
+	record.Name = d.process.name
+	if d.process.cmd != nil {
+		st, err := proc.Read(d.process.cmd.Process.Pid)
+		if err != nil {
+			return err
+		}
+		record.Process = st.ID()
 	}
-	record.Process, record.Name = st.ID(), d.process.name
 	for _, name := range []string{socketFile, socketFile + socket.NewExt, whyFile} { // Of the one before.
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

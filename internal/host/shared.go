@@ -129,6 +129,9 @@ func keep(dir string) error {
 // ended says why the connection is lost.
 func (s *shared) ended(why error, said *noise) error {
 	const soon = 100 * time.Millisecond
+	if s.record.Process == (proc.ID{}) {
+		return lostBy(why, false)
+	}
 	proc.WaitAny([]proc.ID{s.record.Process}, soon)
 	if _, err := proc.Read(s.record.Process.PID); err != nil {
 		why = fmt.Errorf("%s has ended", s.record.Name)
@@ -139,8 +142,11 @@ func (s *shared) ended(why error, said *noise) error {
 	return why
 }
 
-// end ends the command that reached the machine, which is helped along if it does not end with its pipes.
+// end ends the command that reached the machine, if one does, which is helped along if it does not end with its pipes.
 func (s *shared) end() {
+	if s.record.Process == (proc.ID{}) {
+		return
+	}
 	proc.WaitAny([]proc.ID{s.record.Process}, leavePatience)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if proc.Signal(s.record.Process, sig) != nil {

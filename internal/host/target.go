@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,12 +16,13 @@ import (
 var ErrTarget = errors.New("is no target")
 
 // remedyOfTarget is what to do about that.
-const remedyOfTarget = "use ssh://[USER@]HOST[:PORT], docker://CONTAINER, podman://CONTAINER, kube://NAMESPACE/POD, or exec:ARGV, where ARGV reaches a POSIX sh over there"
+const remedyOfTarget = "use ssh://[USER@]HOST[:PORT], docker://CONTAINER, podman://CONTAINER, kube://NAMESPACE/POD, unix:///PATH, or exec:ARGV, where ARGV reaches a POSIX sh over there"
 
 // Target says where a machine is, and how it is reached.
 type Target struct {
-	said string
-	argv []string
+	said   string
+	argv   []string
+	socket string // the path of a unix socket, instead of an argv
 
 	asks   []string // what is added to argv[0] when nobody is there to be asked
 	person bool     // the command may ask whoever is at the terminal
@@ -38,6 +40,8 @@ func (t Target) String() string { return t.said }
 //	kube://NAMESPACE/POD[/CONTAINER], kube://CONTEXT/NAMESPACE/POD/[CONTAINER]
 //	                              kubectl exec, in a pod that runs. Without a context it is the current one; what is no letter,
 //	                              digit, dot or dash is escaped as in any URL, as %2F for a slash
+//	unix:///PATH                  a unix socket, at which each connection reaches a "limpet connect --stdio" of its own. What would end
+//	                              the path, or is a percent sign, is escaped as in any URL
 //	exec:ARGV                     a command whose standard input and output reach a POSIX sh over there. It is words as bash has
 //	                              them, in quotes where that is needed, without expansions
 //
@@ -62,7 +66,7 @@ func ParseTarget(said string) (Target, error) {
 		}
 		return t, nil
 	}
-	if !slices.Contains([]string{"ssh", "docker", "podman", "kube"}, scheme) {
+	if !slices.Contains([]string{"ssh", "docker", "podman", "kube", "unix"}, scheme) {
 		return fail(nil)
 	}
 	if scheme == "kube" {
@@ -74,6 +78,12 @@ func ParseTarget(said string) (Target, error) {
 	u, err := url.Parse(said)
 	if err != nil {
 		return fail(errors.Unwrap(err)) // The outer one says the whole again.
+	}
+	if scheme == "unix" {
+		if t.socket, err = socketOf(u); err != nil {
+			return fail(err)
+		}
+		return t, nil
 	}
 	_, secret := u.User.Password()
 	switch {
@@ -102,6 +112,19 @@ func ParseTarget(said string) (Target, error) {
 
 // password is that of a URL, which is in no error.
 var password = regexp.MustCompile(`^(\w+://[^/@:]*):[^/@]*@`)
+
+// socketOf is the path of the socket that a URL names.
+func socketOf(u *url.URL) (string, error) {
+	switch {
+	case u.OmitHost || u.Host != "" || u.User != nil || !path.IsAbs(u.Path):
+		return "", errors.New("it wants an absolute path, behind three slashes: unix:///run/limpet.sock")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "", errors.New("it has more than a path: write %3F for a question mark, and %23 for a #")
+	case strings.HasSuffix(u.Path, "/") || strings.Contains(u.Path, "\x00"):
+		return "", errors.New("its path is none of a socket")
+	}
+	return path.Clean(u.Path), nil
+}
 
 // ssh has the target be reached by ssh. What a configuration may have for people, and would spoil the pipe, is taken back. A connection
 // that is shared by ControlMaster is used, and none is made.
@@ -171,7 +194,7 @@ func (t Target) command(person bool) (argv []string, own bool) {
 
 // without is the target without a connection that another ssh shares, if that may be why it was not reached: nothing was heard.
 func (t Target) without(err error) (Target, bool) {
-	if t.argv[0] != "ssh" || !errors.Is(err, errMute) || slices.Contains(t.argv, "-S") {
+	if t.socket != "" || t.argv[0] != "ssh" || !errors.Is(err, errMute) || slices.Contains(t.argv, "-S") {
 		return t, false
 	}
 	t.argv = slices.Insert(slices.Clone(t.argv), 1, "-S", "none")

@@ -43,10 +43,24 @@ func TestTargets(t *testing.T) {
 		"", "here", "ssh:", "ssh:host", "ssh://", "ssh:///x", "ssh://-oProxyCommand=x", "ssh://-l@host", "ssh://u:secret@host", "ssh://host/dir", "ssh://host?x", "ssh://host:port", "docker://c:1", "docker://", "http://host",
 		"kube:", "kube:ns/pod", "kube://", "kube://pod", "kube:///pod", "kube://ns/", "kube://ns//c", "kube://a/b/c/d/e", "kube://ns/-pod", "kube://ns/%2Dpod", "kube://ns/pod?x", "kube://ns/p%zz", "kube://u:secret@ns/pod",
 		"exec:", "exec:  ", "exec:a; b", "exec:a | b", "exec:a >f", "exec:x=1 a", "exec:a $b", "exec:a $(b)", "exec:a `b`", `exec:a "$b"`, "exec:a $'b'", "exec:a &", "exec:! a", "exec:a 'b", "exec:a b{1,2}c <(x)",
+		"unix:", "unix:/run/s", "unix:s", "unix://s", "unix://run/s", "unix://u@/s", "unix:///", "unix:///run/", "unix:///s?x", "unix:///s?", "unix:///s#x", "unix:///s%00", "unix:///s%zz",
 	} {
 		_, err := ParseTarget(said)
 		assert.ErrorIs(t, err, ErrTarget, said)
 		assert.NotContains(t, err.Error(), "secret@", "what is shown")
+	}
+}
+
+func TestTargetsThatAreSockets(t *testing.T) {
+	for said, want := range map[string]string{
+		"unix:///run/limpet.sock": "/run/limpet.sock", "unix:///s": "/s", "unix:////a//b/../s": "/a/s", "unix:///a%20b%3F%23%25": "/a b?#%", "unix:///a b": "/a b",
+	} {
+		target, err := ParseTarget(said)
+		require.NoError(t, err, said)
+		assert.Equal(t, want, target.socket)
+		assert.Empty(t, target.argv)
+		_, again := target.without(errMute)
+		assert.False(t, again)
 	}
 }
 

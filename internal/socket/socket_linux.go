@@ -38,6 +38,22 @@ func peerOf(c net.Conn) peer {
 	return peer{pid: int(cred.Pid)}
 }
 
+// CheckServer refuses a connection to a unix socket at which neither this user listens nor root, where the system tells.
+func CheckServer(c net.Conn) error {
+	unix, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil
+	}
+	cred, err := credentials(unix)
+	if err != nil {
+		return err
+	}
+	if uid := int(cred.Uid); uid != 0 && uid != os.Geteuid() {
+		return fmt.Errorf("user %d listens there, and neither user %d nor root", uid, os.Geteuid())
+	}
+	return nil
+}
+
 // PeerPID returns the number of the process that made a connection by a unix socket. That process may have ended, and the number be
 // another's, unless it is known to wait for an answer.
 func PeerPID(c net.Conn) (int, error) {

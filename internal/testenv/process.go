@@ -1,7 +1,9 @@
 package testenv
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -118,4 +120,23 @@ func Describe(list []proc.Stat) string {
 func Alive(pid int) bool {
 	st, err := proc.Read(pid)
 	return err == nil && !st.Zombie()
+}
+
+// AwaitStopped waits until all threads of a process, which was sent SIGSTOP, stand still. Those that
+// are in the kernel, or have no processor, go on for a while. It needs /proc.
+func AwaitStopped(t testing.TB, pid int) {
+	t.Helper()
+	Await(t, fmt.Sprintf("the stop of process %d", pid), func() bool {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, file := range files {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				continue // The thread has ended.
+			}
+			if _, state, ok := strings.Cut(string(b), ") "); !ok || state[0] != 'T' {
+				return false
+			}
+		}
+		return len(files) > 0
+	})
 }

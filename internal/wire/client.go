@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/session"
@@ -36,20 +37,33 @@ type Client struct {
 	http      *jsonhttp.Client
 	dial      func(ctx context.Context) (net.Conn, error)
 	transport http.RoundTripper // of http, for who speaks another protocol to the same program
+	patience  time.Duration     // for an answer that takes no time by its nature, to a call that has no context
+}
+
+// The patience of a client. Where a connection is dialled again when it is lost, a call waits for that: it is longer than
+// host.DefaultReconnect then.
+const (
+	patienceHere  = 30 * time.Second
+	patienceThere = 6 * time.Minute
+)
+
+// slowError is the cause of the end of a call whose answer has taken longer than the patience.
+func slowError(patience time.Duration) error {
+	return fmt.Errorf("%w: it has not answered within %v", ErrUnreachable, patience)
 }
 
 // NewClient returns a client. Dial makes a connection each time that one is needed; nothing is
 // done before the first call.
 func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
 	c := NewClientOver(jsonhttp.NewDirect(dial))
-	c.dial = dial
+	c.dial, c.patience = dial, patienceHere
 	return c
 }
 
 // NewClientOver is NewClient for a transport that makes its connections itself. Where one of them is lost, its error must be
 // one that is ErrUnreachable.
 func NewClientOver(transport http.RoundTripper) *Client {
-	c := &Client{transport: transport}
+	c := &Client{transport: transport, patience: patienceThere}
 	c.http = jsonhttp.NewClient(c.transport, jsonhttp.Errors{Gone: ErrGone, Unreachable: ErrUnreachable, Closed: errClientClosed, Said: Said})
 	return c
 }

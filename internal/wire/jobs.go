@@ -23,7 +23,8 @@ type jobsHandle struct{ s *Session }
 
 var _ jobs.Handle = jobsHandle{}
 
-// Jobs returns what reaches the jobs of the session. That they can be had is found out by its methods.
+// Jobs returns what reaches the jobs of the session. That they can be had is found out by its methods. Those that have no context fail
+// with ErrUnreachable if the program has not answered within 30 s, or within 6 min where the connection is dialled again when it is lost.
 func (s *Session) Jobs() (jobs.Handle, error) { return jobsHandle{s}, nil }
 
 // StartJob starts a job in the session.
@@ -77,6 +78,15 @@ func (h jobsHandle) call(ctx context.Context, op, id, path string, content, valu
 	return h.fault(op, id, err)
 }
 
+// soon is call for what does not wait for a job, and has no context: the error is ErrUnreachable if the program has not answered
+// within the client's patience. It may do later what it was asked for.
+func (h jobsHandle) soon(op, id, path string, content, value any) error {
+	patience := h.s.c.patience
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, slowError(patience))
+	defer cancel()
+	return h.call(ctx, op, id, path, content, value)
+}
+
 // fault says with which job it was that a connection broke. What another program says is worded.
 func (h jobsHandle) fault(op, id string, err error) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok || err == nil {
@@ -86,12 +96,12 @@ func (h jobsHandle) fault(op, id string, err error) error {
 }
 
 func (h jobsHandle) Get(id string) (job jobs.Job, err error) {
-	err = h.call(context.Background(), "get", id, "/get", nil, &job)
+	err = h.soon("get", id, "/get", nil, &job)
 	return job, err
 }
 
 func (h jobsHandle) List(filter jobs.Filter) (list []jobs.Job, err error) {
-	err = h.call(context.Background(), "list", "", "/list", filter, &list)
+	err = h.soon("list", "", "/list", filter, &list)
 	return list, err
 }
 
@@ -101,7 +111,7 @@ func (h jobsHandle) Poll(id string, opts *jobs.PollOptions) (jobs.Polled, error)
 		o = *opts
 	}
 	var p polled
-	err := h.call(context.Background(), "poll", id, "/poll", o, &p)
+	err := h.soon("poll", id, "/poll", o, &p)
 	if p.Binary {
 		p.New, p.Last = string(p.Raw), texts(p.RawLast)
 	}
@@ -110,7 +120,7 @@ func (h jobsHandle) Poll(id string, opts *jobs.PollOptions) (jobs.Polled, error)
 
 func (h jobsHandle) Log(id string, opts jobs.LogOptions) (jobs.Log, error) {
 	var l logged
-	err := h.call(context.Background(), "log", id, "/log", opts, &l)
+	err := h.soon("log", id, "/log", opts, &l)
 	if l.Binary {
 		l.Text = string(l.Raw)
 	}
@@ -118,12 +128,12 @@ func (h jobsHandle) Log(id string, opts jobs.LogOptions) (jobs.Log, error) {
 }
 
 func (h jobsHandle) Search(id, pattern string, o jobs.SearchOptions) (found jobs.Found, err error) {
-	err = h.call(context.Background(), "search", id, "/search", searched{o, pattern}, &found)
+	err = h.soon("search", id, "/search", searched{o, pattern}, &found)
 	return found, err
 }
 
 func (h jobsHandle) History(id string) (events []jobs.Event, err error) {
-	err = h.call(context.Background(), "history", id, "/history", nil, &events)
+	err = h.soon("history", id, "/history", nil, &events)
 	return events, err
 }
 
@@ -149,24 +159,24 @@ func (h jobsHandle) StopAll(ctx context.Context, filter jobs.Filter) (list []job
 
 func (h jobsHandle) Write(id string, p []byte) (int, error) {
 	var n wrote
-	err := h.call(context.Background(), "write", id, "/write", p, &n)
+	err := h.soon("write", id, "/write", p, &n)
 	return n.Written, err
 }
 
 func (h jobsHandle) Submit(id, text string) error {
-	return h.call(context.Background(), "submit", id, "/submit", []byte(text), &struct{}{})
+	return h.soon("submit", id, "/submit", []byte(text), &struct{}{})
 }
 
 func (h jobsHandle) CloseStdin(id string) error {
-	return h.call(context.Background(), "close stdin of", id, "/eof", nil, &struct{}{})
+	return h.soon("close stdin of", id, "/eof", nil, &struct{}{})
 }
 
 func (h jobsHandle) Resize(id string, size jobs.Size) error {
-	return h.call(context.Background(), "resize", id, "/resize", size, &struct{}{})
+	return h.soon("resize", id, "/resize", size, &struct{}{})
 }
 
 func (h jobsHandle) Forget(id string) error {
-	return h.call(context.Background(), "forget", id, "/forget", nil, &struct{}{})
+	return h.soon("forget", id, "/forget", nil, &struct{}{})
 }
 
 // Follow asks again, from where it was, when a connection breaks.

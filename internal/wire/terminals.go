@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/limpet-sh/limpet/terminal/remote"
 )
@@ -14,14 +13,11 @@ import (
 // goes on at the offset where it was.
 func (s *Session) Terminals() *remote.Client { return Terminals(s.c.transport, below(s.name)) }
 
-// terminalPatience bounds a call. It is longer than host.DefaultReconnect, for which calls wait while a connection is dialled again.
-const terminalPatience = 6 * time.Minute
-
 // Terminals returns a client of the terminals that a program serves below a path. Programs between it and this one answer by the protocol of
 // this package: their ErrGone and ErrUnreachable become those of package terminal/remote. The caller must close it.
 func Terminals(transport http.RoundTripper, path string) *remote.Client {
 	return remote.Way{
-		Transport: toTerminals{transport}, Path: path, Said: saidOfTerminals, Patience: terminalPatience, Resumes: true,
+		Transport: toTerminals{transport}, Path: path, Said: saidOfTerminals, Patience: patienceThere, Resumes: true,
 	}.Client()
 }
 
