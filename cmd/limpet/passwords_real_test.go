@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +12,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/sandbox"
 )
 
 // aUser is a user of this machine, with a home, who may run id by sudo, and nothing else.
@@ -66,14 +71,27 @@ func addUser(t *testing.T) aUser {
 	uid, err := strconv.Atoi(is.Uid)
 	require.NoError(t, err)
 	require.NoError(t, os.Chown(u.home, uid, -1))
+	t.Cleanup(func() { // Before that userdel does not remove the user.
+		testenv.Await(t, "the end of what the user has started", func() bool {
+			list, err := proc.List()
+			return err == nil && !slices.ContainsFunc(list, func(st proc.Stat) bool {
+				is, err := proc.EUID(st.PID)
+				return err == nil && is == uid
+			})
+		})
+	})
 	return u
 }
 
 // runs is limpet on a terminal, as that user.
 func (u aUser) runs(t *testing.T, args ...string) *seat {
 	t.Helper()
-	as := []string{"--reuid", u.name, "--regid", u.name, "--init-groups", "env", "-u", "DISPLAY", "XDG_RUNTIME_DIR=" + u.home, "XDG_STATE_HOME=" + u.home, u.limpet}
-	return programOnTerminal(t, u.home, "xterm", "setpriv", append(as, args...)...)
+	return programOnTerminal(t, u.home, "xterm", "setpriv", append(append(u.asItself(), u.limpet), args...)...)
+}
+
+// asItself are arguments of setpriv, behind which a command of that user begins.
+func (u aUser) asItself() []string {
+	return []string{"--reuid", u.name, "--regid", u.name, "--init-groups", "env", "-u", "DISPLAY", "XDG_RUNTIME_DIR=" + u.home, "XDG_STATE_HOME=" + u.home}
 }
 
 func TestSudoAsksAtTheTerminal(t *testing.T) {
@@ -141,24 +159,28 @@ func TestSudoAsksAtTheTerminal(t *testing.T) {
 	})
 }
 
-func TestSSHAsksAtTheTerminal(t *testing.T) {
-	testenv.NeedProc(t)
-	server := "/usr/sbin/sshd"
-	if _, err := os.Stat(server); err != nil {
+// aServer is an sshd of the test's own, which lasts as long as the test, and a client's configuration with it as "there".
+type aServer struct {
+	dir string
+	ssh string // the beginning of a command: a client that reaches it
+}
+
+// startServer starts one that lets a user in by the key "user.pub", which is in the client's configuration, too. The options go before the others
+// of both: the first counts.
+func startServer(t *testing.T, login string, server, client []string) aServer {
+	t.Helper()
+	program := "/usr/sbin/sshd"
+	if _, err := os.Stat(program); err != nil {
 		t.Skip("no sshd")
 	}
-	me, err := user.Current()
-	require.NoError(t, err)
-	if me.Uid == "0" {
+	if os.Geteuid() == 0 {
 		require.NoError(t, os.MkdirAll("/run/sshd", 0o755)) // It is where it separates its privileges.
 	}
 	dir := testenv.TempDir(t)
-	key := func(name, passphrase string) {
+	for name, passphrase := range map[string]string{"host": "", "user": secret} {
 		out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", filepath.Join(dir, name)).CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
-	key("host", "")
-	key("user", secret)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
@@ -166,11 +188,11 @@ func TestSSHAsksAtTheTerminal(t *testing.T) {
 	lines := func(name string, lines ...string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	}
-	lines("sshd_config", "ListenAddress 127.0.0.1", "Port "+port, "HostKey "+filepath.Join(dir, "host"), "AuthorizedKeysFile "+filepath.Join(dir, "user.pub"),
-		"PidFile none", "StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PermitRootLogin yes")
-	lines("ssh_config", "Host there", "HostName 127.0.0.1", "HostKeyAlias there", "Port "+port, "User "+me.Username, "IdentityFile "+filepath.Join(dir, "user"), "IdentitiesOnly yes",
-		"IdentityAgent none", "UserKnownHostsFile "+filepath.Join(dir, "known"), "GlobalKnownHostsFile none", "StrictHostKeyChecking ask")
-	sshd := exec.Command(server, "-D", "-e", "-f", filepath.Join(dir, "sshd_config"))
+	lines("sshd_config", append(server, "ListenAddress 127.0.0.1", "Port "+port, "HostKey "+filepath.Join(dir, "host"), "AuthorizedKeysFile "+filepath.Join(dir, "user.pub"),
+		"PidFile none", "StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PermitRootLogin yes")...)
+	lines("ssh_config", append(client, "Host there", "HostName 127.0.0.1", "HostKeyAlias there", "Port "+port, "User "+login, "IdentityFile "+filepath.Join(dir, "user"), "IdentitiesOnly yes",
+		"IdentityAgent none", "UserKnownHostsFile "+filepath.Join(dir, "known"), "GlobalKnownHostsFile none", "StrictHostKeyChecking ask")...)
+	sshd := exec.Command(program, "-D", "-e", "-f", filepath.Join(dir, "sshd_config"))
 	require.NoError(t, sshd.Start())
 	t.Cleanup(func() {
 		_ = sshd.Process.Kill() // It lives until then.
@@ -183,7 +205,15 @@ func TestSSHAsksAtTheTerminal(t *testing.T) {
 		}
 		return err == nil
 	})
-	script := "ssh -F " + filepath.Join(dir, "ssh_config") + " there echo welcome"
+	return aServer{dir, "ssh -F " + filepath.Join(dir, "ssh_config") + " there"}
+}
+
+func TestSSHAsksAtTheTerminal(t *testing.T) {
+	testenv.NeedProc(t)
+	me, err := user.Current()
+	require.NoError(t, err)
+	server := startServer(t, me.Username, nil, nil)
+	dir, script := server.dir, server.ssh+" echo welcome"
 
 	// A key of a host that nobody has said yes to is no password.
 	tm := onTerminal(t, dir, "xterm", "run", script)
@@ -216,12 +246,78 @@ func TestSSHAsksAtTheTerminal(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(tm.seen+tm.unread, passwordPrompt))
 }
 
+// A server that wants the password of a user, and no key.
+func TestSSHAsksForThePasswordOfAUser(t *testing.T) {
+	testenv.NeedProc(t)
+	u := addUser(t)
+	server := startServer(t, u.name, []string{"PasswordAuthentication yes", "PubkeyAuthentication no"}, []string{"StrictHostKeyChecking accept-new"})
+	words := "limpet: ssh asks for a password, with these words:\r\n  | " + u.name + "@there's password: \r\n"
+	tm := onTerminal(t, server.dir, "xterm", "run", server.ssh+" id -un")
+	tm.sees(words)
+	tm.sees("It runs as ssh -F ")
+	tm.sees(passwordPrompt)
+	tm.types("wrong\r")
+	tm.sees(words) // Mostly behind "Permission denied, please try again.", which comes another way.
+	tm.sees("It asks again: the last answer was probably wrong.\r\n" + passwordPrompt)
+	tm.types(u.password + "\r")
+	tm.sees(u.name + "\r\n")
+	tm.exits(0)
+	assert.NotContains(t, tm.seen+tm.unread, u.password)
+
+	tm = onTerminal(t, server.dir, "xterm", "run", server.ssh+" id -un")
+	tm.sees(passwordPrompt)
+	tm.types(ctrlC)
+	tm.sees("Permission denied (password)")
+	tm.exits(255)
+	assert.Equal(t, 1, strings.Count(tm.seen+tm.unread, passwordPrompt), "to say no once is enough")
+}
+
+// Where limpet leads nobody to its own terminal, sudo and ssh fail, and do not wait for an answer. In a terminal of limpet's, ssh asks there.
+func TestWhereNobodyIsAskedSudoAndSSHFail(t *testing.T) {
+	testenv.Slow(t)
+	testenv.NeedProc(t)
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	u := addUser(t)
+	server := startServer(t, u.name, []string{"PasswordAuthentication yes", "PubkeyAuthentication no"}, []string{"StrictHostKeyChecking accept-new"})
+	conf, err := os.ReadFile(filepath.Join(server.dir, "ssh_config"))
+	require.NoError(t, err)
+	own := filepath.Join(u.home, "ssh_config") // That of the server is not for that user to read.
+	require.NoError(t, os.WriteFile(own, bytes.ReplaceAll(conf, []byte(server.dir), []byte(u.home)), 0o644))
+	ssh := "ssh -F " + own + " there"
+	there := fmt.Sprintf("--on 'exec:env -i HOME=%s PATH=%s GORACE=atexit_sleep_ms=0 sh'", u.home, os.Getenv("PATH"))
+	const sudo = "sudo -k -A id -un"
+	for _, row := range []struct{ name, script, says string }{
+		{"sudo in a job", "id=$(limpet jobs start '" + sudo + "'); limpet jobs wait $id; limpet jobs log $id", "sudo: no askpass program specified"},
+		{"sudo in a job of a session", "id=$(limpet jobs -s s start '" + sudo + "'); limpet jobs -s s wait $id; limpet jobs -s s log $id; limpet session close s", "sudo: no askpass program specified"},
+		{"sudo in a terminal", "id=$(limpet term start --line '" + sudo + "'); limpet term wait $id; limpet term log $id", "sudo: no askpass program specified"},
+		{"ssh in a terminal asks there", "id=$(limpet term start --line '" + ssh + " id'); limpet term wait --text \"there's password:\" $id; limpet term screen $id; limpet term stop $id", u.name + "@there's password:"},
+		{"sudo on another machine", "limpet run " + there + " '" + sudo + "'; limpet hosts close --all", "sudo: no askpass program specified"},
+		{"sudo in a sandbox", "mkdir w; cd w; limpet run --sandbox workspace-write '" + sudo + "'", "sudo: "},
+		{"ssh in a job", "id=$(limpet jobs start '" + ssh + " id'); limpet jobs wait $id; limpet jobs log $id", "Permission denied (password)"},
+		{"ssh on another machine", "limpet run " + there + " '" + ssh + " id'; limpet hosts close --all", "Permission denied (password)"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if strings.Contains(row.script, "--sandbox") {
+				if _, err := sandbox.Probe(testenv.Context(t)); err != nil {
+					t.Skipf("no sandbox is to be had here: %q", err)
+				}
+			}
+			as := u.asItself()
+			tm := programOnTerminal(t, u.home, "xterm", "setpriv", append(as, "PATH="+filepath.Dir(u.limpet)+":"+os.Getenv("PATH"), "sh", "-c", row.script+"; echo over")...)
+			tm.sees(row.says)
+			tm.sees("over\r\n")
+			tm.exits(0)
+			assert.NotContains(t, tm.seen+tm.unread, "asks for a password")
+		})
+	}
+}
+
 func TestGitAsksAtTheTerminal(t *testing.T) {
 	testenv.NeedProc(t)
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("no git")
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, password, _ := r.BasicAuth(); name != "alice" || password != secret {
 			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
 			w.WriteHeader(http.StatusUnauthorized)
@@ -232,28 +328,38 @@ func TestGitAsksAtTheTerminal(t *testing.T) {
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)
-	}))
-	defer server.Close()
+	})
 	home := testenv.TempDir(t)
 	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	script := fmt.Sprintf("git ls-remote %s/x.git", server.URL)
-	tm := onTerminal(t, home, "xterm", "run", script)
-	tm.sees("limpet: git-remote-http asks, with these words:\r\n  | Username for '" + server.URL + "': \r\n")
-	tm.sees("It runs as ")
-	tm.sees(" <- git ls-remote " + server.URL)
-	tm.sees("Answer (Enter alone or Ctrl-C: no): ")
-	tm.types("alicf\x7fe\r")
-	tm.sees("alicf\b \be\r\n")
-	tm.sees("limpet: git-remote-http asks for a password, with these words:\r\n  | Password for '")
-	tm.sees(passwordPrompt)
-	tm.types(secret + "\r")
-	tm.sees("refs/heads/main\r\n")
-	tm.exits(0)
-	tm.shownNowhere()
+	var script string
+	for scheme, server := range map[string]*httptest.Server{"http": httptest.NewServer(handler), "https": httptest.NewTLSServer(handler)} {
+		defer server.Close()
+		if cert := server.Certificate(); cert != nil {
+			file := filepath.Join(home, "cert.pem")
+			require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), 0o600))
+			t.Setenv("GIT_SSL_CAINFO", file)
+		}
+		script = fmt.Sprintf("git ls-remote %s/x.git", server.URL)
+		tm := onTerminal(t, home, "xterm", "run", script)
+		// Linux keeps 15 bytes of a name, and so no s.
+		tm.sees("limpet: git-remote-http asks, with these words:\r\n  | Username for '" + server.URL + "': \r\n")
+		tm.sees("It runs as ")
+		tm.sees("git-remote-" + scheme + " " + server.URL)
+		tm.sees(" <- git ls-remote " + server.URL)
+		tm.sees("Answer (Enter alone or Ctrl-C: no): ")
+		tm.types("alicf\x7fe\r")
+		tm.sees("alicf\b \be\r\n")
+		tm.sees("limpet: git-remote-http asks for a password, with these words:\r\n  | Password for '")
+		tm.sees(passwordPrompt)
+		tm.types(secret + "\r")
+		tm.sees("refs/heads/main\r\n")
+		tm.exits(0)
+		tm.shownNowhere()
+	}
 
 	// A program in git's configuration is the user's own.
 	require.NoError(t, os.WriteFile(filepath.Join(home, "own"), []byte("#!/bin/sh\ncase $1 in Username*) echo alice ;; *) echo "+secret+" ;; esac\n"), 0o700))
-	tm = onTerminal(t, home, "xterm", "run", "git config --global core.askPass "+filepath.Join(home, "own"), script)
+	tm := onTerminal(t, home, "xterm", "run", "git config --global core.askPass "+filepath.Join(home, "own"), script)
 	tm.exits(0)
 	assert.NotContains(t, tm.seen+tm.unread, "limpet:")
 }
