@@ -126,7 +126,7 @@ func (c *call) judge() {
 		if slices.Contains(namesOnly, c.name) && !c.w.isFloor(c.args[i]) {
 			break
 		}
-		if why, v := c.w.path(c.args[i], false); v != Allow && (v == Deny || !allowed) {
+		if why, v := c.w.path(c.args[i], false); v != Allow && (v == Deny || !allowed || own.Operands) { // Any operand is not this one.
 			c.add(v, ruleOfPath(v), why)
 			if v == Deny {
 				return
