@@ -73,7 +73,7 @@ func Ask(ctx context.Context, tty *os.File, q approval.Question, about About) (a
 	answer, said := meaning(q, key)
 	if lasting && (key == 'a' || key == 'A') {
 		answer, said = approval.Session, "yes, always"
-		if err := remember(rules); err != nil {
+		if err := remember(ctx, rules); err != nil {
 			answer, said = approval.Once, "yes, this time: the rule cannot be written: "+err.Error()
 		}
 	}

@@ -1,6 +1,7 @@
 package approve
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,19 +118,39 @@ func isAbove(dir, path string) bool {
 }
 
 // remember adds rules to those of the user.
-func remember(rules []approval.Own) error {
-	f, err := userRules()
+func remember(ctx context.Context, rules []approval.Own) error {
+	return changeRules(ctx, func(f *ruleFile) error {
+		f.Rules = append(f.Rules, rules...)
+		return nil
+	})
+}
+
+// changeRules changes those of the user, while no other limpet does: each would write what the other has not read.
+func changeRules(ctx context.Context, change func(*ruleFile) error) error {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return fmt.Errorf("finding approvals.json: %w", err)
+	}
+	dir = filepath.Join(dir, "limpet")
+	if err := os.MkdirAll(dir, statedir.DirMode); err != nil {
+		return err
+	}
+	unlock, err := statedir.Lock(ctx, filepath.Join(dir, "approvals.lock"))
 	if err != nil {
 		return err
 	}
-	f.Rules = append(f.Rules, rules...)
+	defer unlock()
+	f, err := userRules()
+	if err == nil {
+		err = change(f)
+	}
+	if err != nil {
+		return err
+	}
 	return f.write()
 }
 
 func (f *ruleFile) write() error {
-	if err := os.MkdirAll(filepath.Dir(f.path), statedir.DirMode); err != nil {
-		return err
-	}
 	b, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
 		return err
@@ -235,29 +256,28 @@ func removeCommand(p Program) *cobra.Command {
 			if within() {
 				return errors.New("what runs in a session, a job or a terminal of limpet cannot change rules: do it at a terminal of your own")
 			}
-			f, err := userRules()
-			if err != nil {
-				return err
-			}
-			if len(f.Rules) == 0 {
-				return noun.Usagef(cmd, "there are no rules of yours")
-			}
 			gone := make(map[int]bool)
-			for _, arg := range args {
-				n, err := strconv.Atoi(arg)
-				if err != nil || n < 1 || n > len(f.Rules) {
-					return noun.Usagef(cmd, "%q: wants a number from 1 to %d: limpet approvals rules prints them", arg, len(f.Rules))
-				}
-				gone[n-1] = true
-			}
 			var left []approval.Own
-			for i, rule := range f.Rules {
-				if !gone[i] {
-					left = append(left, rule)
+			err := changeRules(cmd.Context(), func(f *ruleFile) error {
+				if len(f.Rules) == 0 {
+					return noun.Usagef(cmd, "there are no rules of yours")
 				}
-			}
-			f.Rules = left
-			if err := f.write(); err != nil {
+				for _, arg := range args {
+					n, err := strconv.Atoi(arg)
+					if err != nil || n < 1 || n > len(f.Rules) {
+						return noun.Usagef(cmd, "%q: wants a number from 1 to %d: limpet approvals rules prints them", arg, len(f.Rules))
+					}
+					gone[n-1] = true
+				}
+				for i, rule := range f.Rules {
+					if !gone[i] {
+						left = append(left, rule)
+					}
+				}
+				f.Rules = left
+				return nil
+			})
+			if err != nil {
 				return err
 			}
 			p.Note("%d removed, %d left", len(gone), len(left))
