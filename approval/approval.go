@@ -102,8 +102,8 @@ type Options struct {
 	// Contained says that the script runs where it can change nothing outside, and reach nobody, as in a sandbox that only reads. Then it asks
 	// about what may tell secrets, and about what rules of Own ask about, and nothing else; what is denied stays so.
 	Contained bool
-	// Own are rules of whoever may make some. The strictest verdict wins, over those of limpet, too, but for what those ask about: one that allows
-	// opens it. A rule that is not valid is left out.
+	// Own are rules besides those of limpet. Of all rules that are about a command the strictest decides. A rule that allows
+	// decides about what limpet would ask about, and never about what limpet denies. Rules that are not valid are left out.
 	Own []Own
 	// Dir is the directory that the script will run in, for Own.
 	Dir string

@@ -20,7 +20,7 @@ const (
 	mostAsksGit       = 100.0 // git asks, but for its neutral form: docs/approval.md says why
 )
 
-// typical is what is known of the shell of a person who has just started it.
+// typical are the options for a new shell: it exports what the shells of most people export, and nothing else.
 var typical = &approval.Options{Exported: func(name string) bool {
 	switch name {
 	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "PWD", "OLDPWD", "SHLVL", "MAIL", "HOSTNAME", "DISPLAY", "SSH_AUTH_SOCK", "EDITOR", "PAGER", "XDG_RUNTIME_DIR", "GOPATH":

@@ -27,7 +27,7 @@ type Question struct {
 // Reply is an answer, and what a person said with it. The zero value is no.
 type Reply struct {
 	Answer Answer
-	Reason string // why not, for whoever wanted to run it; may be empty
+	Reason string // why the answer is no; the program or agent that asked is told. Empty if no reason was given
 }
 
 // Answer is what a person says. The zero value is no.
@@ -75,7 +75,7 @@ func (e *RefusedError) Error() string {
 	return b.String()
 }
 
-// whyChanged is the reason for which a script asks of which each part is allowed.
+// whyChanged is why a script asks although each of its parts is allowed.
 const whyChanged = "names may mean something else in this shell than in a new one"
 
 // mostWhy bounds the part of a script in an error, in bytes.
@@ -115,7 +115,7 @@ type Gate struct {
 
 type sameScript struct{ input, script, dir string }
 
-// AskFunc asks a person. It may take as long as its ctx lasts. An error of it is one of whoever wants to run something.
+// AskFunc asks a person, and waits for the answer; ctx bounds that. If it fails nothing runs, and Pass returns its error.
 type AskFunc func(context.Context, Question) (Reply, error)
 
 // NewGate returns a Gate that asks by a function. Without one nobody can be asked, and what would ask is refused. A nil opts is fine.

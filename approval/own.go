@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Own is a rule of a person's own. One that allows is for commands of which all words are known; what else a script does, as the
-// files that it writes by redirections, is decided about by itself. No such rule opens what limpet's own rules deny.
+// Own is a rule that a person has made. A rule that allows applies to a command only if all words of the command are known. It says
+// nothing about the rest of the script, such as redirections. It never allows what limpet's rules deny.
 type Own struct {
 	Verdict Verdict `json:"verdict"`
 

@@ -36,6 +36,15 @@ func calls(t *testing.T, c *mcp.ClientSession, name string, arguments map[string
 	return ended
 }
 
+// over ends the one who answers, and then the agent.
+func over(tm *seat, c *mcpClient) {
+	tm.t.Helper()
+	tm.types(ctrlC)
+	tm.exits(codeSignal + int(syscall.SIGINT))
+	c.leaves()
+	c.gone("closed")
+}
+
 func runs(command string) map[string]any { return map[string]any{"command": command} }
 
 // An agent waits for a person, who answers at a terminal that has nothing to do with it.
@@ -172,10 +181,7 @@ func TestAnAgentCannotAnswerItself(t *testing.T) {
 		res := <-calls(t, c.ClientSession, "terminal_screen", map[string]any{"terminal": id})
 		return strings.Contains(res.text, "or runs in a session of limpet") && strings.Contains(res.text, "status 1")
 	})
-	tm.types(ctrlC)
-	tm.exits(codeSignal + int(syscall.SIGINT))
-	c.leaves()
-	p.gone("closed")
+	over(tm, c)
 }
 
 // Whatever makes a name mean something else is approved as such, and from then on nothing is taken for what it says.
@@ -211,10 +217,7 @@ func TestWhatMakesANameAnotherMakesAllAsk(t *testing.T) {
 	tm.types("n")
 	assert.True(t, (<-asked).failed)
 	require.NoFileExists(t, filepath.Join(p.dir, "made"))
-	tm.types(ctrlC)
-	tm.exits(codeSignal + int(syscall.SIGINT))
-	c.leaves()
-	p.gone("closed")
+	over(tm, c)
 }
 
 // A yes is for the script that was shown, where it was shown: not for one that comes meanwhile.
@@ -234,10 +237,7 @@ func TestAYesIsForThatScriptAlone(t *testing.T) {
 	tm.types("n")
 	assert.True(t, (<-second).failed)
 	require.NoFileExists(t, filepath.Join(p.dir, "two"))
-	tm.types(ctrlC)
-	tm.exits(codeSignal + int(syscall.SIGINT))
-	c.leaves()
-	p.gone("closed")
+	over(tm, c)
 }
 
 // A host that shows the question to its user answers as well as a terminal does. That its user looked away, or that it says so, settles nothing.

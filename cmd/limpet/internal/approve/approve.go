@@ -65,10 +65,7 @@ With --json, it prints one object with verdict, findings and rules.`,
 				script = string(text)
 			}
 			home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
-			dir, err := os.Getwd()
-			if err != nil {
-				return err
-			}
+			dir, _ := os.Getwd()        // Where it is gone, no project's rules hold.
 			own, err := Rules(dir)
 			if err != nil {
 				return err
