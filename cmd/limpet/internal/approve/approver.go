@@ -141,8 +141,8 @@ func (s Sessions) Password(ctx context.Context, q command.PasswordQuestion) ([]b
 		return nil, err
 	}
 	secret, err := questions.AskPassword(ctx, dir, questions.Open{From: s.From, Password: &q})
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("nobody has answered; a person answers by limpet approvals answer, at a terminal")
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // Its cause has other words.
+		err = fmt.Errorf("%w; a person answers by limpet approvals answer, at a terminal", err)
 	}
 	return secret, err
 }
