@@ -77,6 +77,18 @@ func TestARuleAllowsWhatItNamesAndNothingElse(t *testing.T) {
 	}
 }
 
+// What any operand may follow is not what throws away or overwrites.
+func TestARuleForAnyOperandOpensNoneThatDoesHarm(t *testing.T) {
+	for script, rule := range map[string]string{
+		"git push origin +main": `"git","push","origin"`, "git push origin :main": `"git","push","origin"`,
+		"git checkout .": `"git","checkout"`, "git checkout main": `"git","checkout"`, "git restore x": `"git","restore"`, "psql 'drop table a'": `"psql"`,
+	} {
+		assert.Equal(t, approval.Ask, ruled(t, script, `{"verdict":"allow","words":[`+rule+`],"operands":true}`), script)
+	}
+	assert.Equal(t, approval.Allow, ruled(t, "git push origin main", `{"verdict":"allow","words":["git","push","origin"],"operands":true}`))
+	assert.Equal(t, approval.Allow, ruled(t, "git checkout .", `{"verdict":"allow","words":["git","checkout","."]}`), "it is named word for word")
+}
+
 func TestARuleHoldsInItsDirectoryForItsTime(t *testing.T) {
 	for rule, want := range map[string]approval.Verdict{
 		`"dir":"/src"`:                                approval.Allow,
@@ -174,6 +186,8 @@ func TestAlwaysOffersARule(t *testing.T) {
 		"make -j4":                 "make -j4",
 		"git push origin main":     "git push origin ...",
 		"git push --force origin":  "git push --force origin",
+		"git checkout main":        "git checkout main",
+		"git push origin +main":    "git push origin +main",
 		"git -C /x status":         "git -C /x status",
 		"git commit -m 'a b'":      "git commit [-m] ...",
 		"npm run build":            "npm run build ...",
