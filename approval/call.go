@@ -137,7 +137,7 @@ func (c *call) judge() {
 	if reason != "" {
 		return
 	}
-	if allowed {
+	if allowed && !(own.Operands && c.harms()) {
 		c.allow(own)
 		return
 	}
@@ -157,6 +157,15 @@ func (c *call) judge() {
 		return
 	}
 	c.add(Allow, r.name, r.reason)
+}
+
+// harmful are the rules of those of asking that tell what overwrites or throws away by the operands: a rule for any operand does not open it.
+var harmful = []string{"ask.git-push-force", "ask.git-discard", "ask.sql"}
+
+func (c *call) harms() bool {
+	return slices.ContainsFunc(asking, func(r rule) bool {
+		return slices.Contains(harmful, r.name) && r.program(c.name) && r.when(c)
+	})
 }
 
 func (c *call) add(v Verdict, rule, reason string) {

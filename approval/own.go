@@ -209,7 +209,7 @@ var naming = func() map[string][][]string {
 		cargo build|cargo check|cargo test|cargo clippy|cargo fmt|cargo doc|cargo tree|cargo metadata
 		npm test|npm run *|npm ci|npm ls|yarn test|yarn run *|yarn list|pnpm test|pnpm run *|pnpm ls
 		pytest|tox|ruff|mypy|eslint|prettier|tsc|jest|gofmt|staticcheck|shellcheck
-		git add|git commit|git status|git diff|git log|git show|git blame|git grep|git fetch|git stash push|git stash list|git branch|git switch|git checkout|git push *|git pull *|git tag
+		git add|git commit|git status|git diff|git log|git show|git blame|git grep|git fetch|git stash push|git stash list|git branch|git switch|git push *|git pull *|git tag
 		docker ps|docker images|docker logs|docker inspect|kubectl get *|kubectl describe *|kubectl logs
 		gh pr view|gh pr list|gh pr diff|gh issue view|gh issue list|gh run view|gh run list
 		mkdir|touch`) {
@@ -258,6 +258,9 @@ func (q Question) Always(dir string, until time.Time) (rules []Own, ok bool) {
 			return nil, false
 		}
 		rule := ruleFor(f.Words)
+		if slices.Contains(harmful, f.Rule) {
+			rule = Own{Verdict: Allow, Words: f.Words}
+		}
 		rule.Dir, rule.Until = dir, until
 		if rule.Validate() != nil || !rule.allows(f.Words) {
 			return nil, false
