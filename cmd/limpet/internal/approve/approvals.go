@@ -149,13 +149,14 @@ func (p Program) answer(ctx context.Context, cmd *cobra.Command, dir string, arg
 	}
 	defer tty.Close() // Nothing is lost.
 	var changes <-chan fsnotify.Event
+	var hidden <-chan error // of changes that are not told; fsnotify stands still until it is read
 	if wait {
 		w, err := watched(dir)
 		if err != nil {
 			return err
 		}
 		defer w.Close() // As above.
-		changes = w.Events
+		changes, hidden = w.Events, w.Errors
 	}
 	for said := false; ; {
 		open, err := questions.List(ctx, dir)
@@ -184,6 +185,7 @@ func (p Program) answer(ctx context.Context, cmd *cobra.Command, dir string, arg
 			}
 			select {
 			case <-changes:
+			case <-hidden:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}

@@ -172,6 +172,11 @@ func madeLater(place keeper.Place) (news <-chan struct{}, done func(), err error
 					tell()
 					soon = time.After(newSoon)
 				}
+			case _, open := <-w.Errors: // Of changes that are not told.
+				if !open {
+					return
+				}
+				tell()
 			case <-soon:
 				tell()
 			}
