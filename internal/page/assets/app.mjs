@@ -1,5 +1,5 @@
 // The page: which sessions there are, and what happens in the one that is chosen.
-import { Failure, get, stream, takeToken } from "./api.mjs";
+import { Failure, getJobs, getQuestions, getSessions, streamEvents, takeToken } from "./api.mjs";
 import { Jobs } from "./jobs.mjs";
 import { element, Log } from "./log.mjs";
 import { duration, harmless } from "./text.mjs";
@@ -13,13 +13,13 @@ const by = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const log = new Log(by("log"));
 const jobs = new Jobs(by("jobs"), by("jobs-summary"), by("jobs-list"));
 
-/** @type {any[]} */
+/** @type {import("./api.mjs").Session[]} */
 let sessions = [];
 let chosen = ""; // its key
 const CHOSEN = "limpet-chosen"; // where it is kept, so that a reload shows the same
 let following = new AbortController();
 
-/** What tells one session from others, also of the same name. @param {any} s */
+/** What tells one session from others, also of the same name. @param {import("./api.mjs").Session} s */
 const key = (s) => `${s.name} ${s.id}`;
 
 /** @param {number} ms @returns {Promise<void>} */
@@ -56,7 +56,7 @@ function showSessions() {
     const item = document.createElement("li");
     const button = /** @type {HTMLButtonElement} */ (element("button", s.running ? "running" : s.ended ? "ended" : ""));
     button.type = "button";
-    button.dataset.key = key(s);
+    button.dataset["key"] = key(s);
     button.append(element("span", "name", s.name), element("span", "what", harmless(summary(s))));
     if (key(s) === chosen) button.setAttribute("aria-current", "true");
     button.addEventListener("click", () => choose(key(s)));
@@ -71,16 +71,16 @@ function showSessions() {
 
 /** @param {string} of  a key */
 function button(of) {
-  for (const b of by("sessions").querySelectorAll("button")) if (b.dataset.key === of) return b;
+  for (const b of by("sessions").querySelectorAll("button")) if (b.dataset["key"] === of) return b;
   return null;
 }
 
-/** What a session does, in a line. @param {any} s */
+/** What a session does, in a line. @param {import("./api.mjs").Session} s */
 function summary(s) {
   if (s.ended) return s.ended.why;
   if (!s.answers) return "does not answer";
-  if (s.running) return "$ " + s.running.split("\n", 1)[0].slice(0, 80);
-  return s.dir;
+  if (s.running) return "$ " + s.running.replace(/\n.*/s, "").slice(0, 80);
+  return s.dir ?? "";
 }
 
 /** Shows what is known of the chosen one. */
@@ -97,7 +97,7 @@ function showFacts() {
     if (s.ended.running) facts.push(`ran ${s.ended.running.slice(0, 200)}`);
   } else if (!s.answers) facts.push("its process does not answer");
   else {
-    facts.push(s.running ? "runs" : s.state, `in ${s.dir}`, `made ${date(s.created)}`);
+    facts.push(s.running ? "runs" : s.state ?? "", `in ${s.dir ?? ""}`, `made ${date(s.created)}`);
     if (!s.running) facts.push(`last used ${duration(s.idle_ms)} ago`);
     facts.push(`commands: ${s.commands}`);
     if (s.jobs > 0) facts.push(`jobs: ${s.jobs}`);
@@ -136,7 +136,7 @@ async function follow(name, signal) {
   let keeper = "", seq = 0, wait = 250, lost = false, ended = false;
   while (!signal.aborted && !ended) {
     try {
-      await stream(`api/events?session=${encodeURIComponent(name)}&keeper=${encodeURIComponent(keeper)}&after=${seq}`, signal, (e) => {
+      await streamEvents(name, keeper, seq, signal, (e) => {
         if (signal.aborted) return;
         if (lost) {
           lost = false;
@@ -175,7 +175,7 @@ async function follow(name, signal) {
 async function watchJobs(name, signal) {
   while (!signal.aborted) {
     try {
-      const answer = await get(`api/jobs?session=${encodeURIComponent(name)}`, signal);
+      const answer = await getJobs(name, signal);
       if (signal.aborted) return;
       jobs.show(answer);
     } catch (e) {
@@ -185,7 +185,7 @@ async function watchJobs(name, signal) {
   }
 }
 
-/** @param {any[]} list */
+/** @param {import("./api.mjs").Question[]} list */
 function showQuestions(list) {
   const line = by("questions");
   line.hidden = list.length === 0;
@@ -199,9 +199,8 @@ function showQuestions(list) {
 async function watchLists() {
   for (;;) {
     try {
-      const [all, asked] = await Promise.all([get("api/sessions"), get("api/questions")]);
-      const rank = (/** @type {any} */ s) => (s.ended ? 1 : 0);
-      sessions = all.sessions.reverse().sort((/** @type {any} */ a, /** @type {any} */ b) => rank(a) - rank(b)); // The newest first, ended ones last.
+      const [all, asked] = await Promise.all([getSessions(), getQuestions()]);
+      sessions = all.sessions.reverse().sort((a, b) => Number(Boolean(a.ended)) - Number(Boolean(b.ended))); // The newest first, ended ones last.
       showSessions();
       showQuestions(asked.questions);
       const there = sessions.find((s) => key(s) === chosen);
@@ -225,9 +224,10 @@ function first() {
 
 /** Moves the choice. @param {number} by  1 for the next session, -1 for the one before */
 function move(by) {
-  if (sessions.length === 0) return;
   const at = sessions.findIndex((s) => key(s) === chosen);
-  const to = key(sessions[Math.min(Math.max(at + by, 0), sessions.length - 1)]);
+  const s = sessions[Math.min(Math.max(at + by, 0), sessions.length - 1)];
+  if (!s) return;
+  const to = key(s);
   choose(to);
   button(to)?.focus();
 }
