@@ -21,12 +21,23 @@ const KEY = "limpet-token";
  * @typedef {{jobs: Job[], more: number}} JobList
  * @typedef {{text: string | null, offset: number, next: number, end: number, dropped: number, finished: boolean}} LogPart
  *
+ * @typedef {{
+ *   id: string, command: string, dir: string, cols: number, rows: number, state: string, ended: boolean, exit?: string,
+ *   elapsed_ms: number, last_line?: string,
+ * }} TerminalInfo
+ * @typedef {{terminals: TerminalInfo[]}} TerminalList
+ *
  * @typedef {{kind: "hello", session: string, keeper: string, resumed: boolean}} Hello  the first line of a stream
  * @typedef {{kind: "over", why: "ended" | "moved" | "lost", error: string}} Over  the last line, if limpet ends the stream
  * @typedef {{
  *   kind: "begin" | "output" | "end", seq: number, time: string, session: string, command: number, script?: string, cut?: number,
  *   dir?: string, text?: string, stderr?: boolean, missed?: number, exit_code: number, elapsed_ms?: number, error?: string,
  * }} SessionEvent  text is base64
+ *
+ * @typedef {{kind: "hello", terminal: TerminalInfo, resumed?: boolean, typing?: boolean}} TerminalHello
+ * @typedef {{kind: "screen", offset?: number, cols: number, rows: number, ansi: string}} TerminalScreen  ansi is base64
+ * @typedef {{kind: "over", why: "ended" | "lost", error: string}} TerminalOver
+ * @typedef {TerminalHello | TerminalScreen | TerminalOver | {kind: "beat" | "taken"} | {kind: "refused" | "back", error?: string}} TerminalSaid
  */
 
 /** Takes the token out of the address, if it is there, and returns whether there is one. */
@@ -85,7 +96,7 @@ async function get(path, signal) {
   }
 }
 
-/** @param {AbortSignal} [signal] @returns {Promise<{sessions: Session[]}>} */
+/** @param {AbortSignal} [signal] @returns {Promise<{sessions: Session[], typing: boolean}>} */
 export const getSessions = (signal) => get("api/sessions", signal);
 
 /** @param {AbortSignal} [signal] @returns {Promise<{questions: Question[]}>} */
@@ -102,6 +113,9 @@ export const getJobs = (session, signal) => get(`api/jobs?session=${encodeURICom
  * @returns {Promise<LogPart>}
  */
 export const getLog = (session, id, from) => get(`api/jobs/${id}/log?session=${encodeURIComponent(session)}` + (from < 0 ? "" : `&from=${from}`));
+
+/** @param {string} session @param {AbortSignal} [signal] @returns {Promise<TerminalList>} */
+export const getTerminals = (session, signal) => get(`api/terminals?session=${encodeURIComponent(session)}`, signal);
 
 /** How long nothing may come on a stream, in ms: limpet sends an empty line every 10 s. */
 const SILENCE = 35000;
@@ -147,4 +161,34 @@ export async function streamEvents(session, keeper, after, signal, each) {
     signal.removeEventListener("abort", abort);
     own.abort(); // Whoever stops reading ends the connection.
   }
+}
+
+/** Closes a connection whose token is wrong. */
+export const WRONG_TOKEN = 4401;
+
+/**
+ * Opens the WebSocket that shows a terminal: socket.go in internal/page has what is sent. The token goes in the first message.
+ * @param {{session: string, terminal: string, from?: number, cols?: number, rows?: number}} opening
+ * @param {(said: TerminalSaid) => void} say
+ * @param {(bytes: Uint8Array, offset: number) => void} print  offset is the one behind the bytes
+ * @param {(code: number) => void} close  called once
+ */
+export function openTerminal(opening, say, print, close) {
+  const url = new URL("api/terminal", location.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  const socket = new WebSocket(url);
+  socket.binaryType = "arraybuffer";
+  let timer = setTimeout(() => socket.close(), SILENCE);
+  socket.addEventListener("open", () => socket.send(JSON.stringify({ token: sessionStorage.getItem(KEY) ?? "", ...opening })));
+  socket.addEventListener("message", (e) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => socket.close(), SILENCE);
+    if (typeof e.data === "string") say(JSON.parse(e.data));
+    else print(new Uint8Array(e.data, 8), Number(new DataView(e.data).getBigUint64(0)));
+  });
+  socket.addEventListener("close", (e) => {
+    clearTimeout(timer);
+    close(e.code);
+  });
+  return socket;
 }

@@ -1,7 +1,8 @@
 // The page: which sessions there are, and what happens in the one that is chosen.
-import { Failure, getJobs, getQuestions, getSessions, streamEvents, takeToken } from "./api.mjs";
+import { Failure, getJobs, getQuestions, getSessions, getTerminals, streamEvents, takeToken } from "./api.mjs";
 import { Jobs } from "./jobs.mjs";
 import { element, Log } from "./log.mjs";
+import { Terminals } from "./terminals.mjs";
 import { duration, harmless } from "./text.mjs";
 
 /** How often the lists are asked for, in ms: while somebody looks, and else. */
@@ -12,6 +13,7 @@ const by = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
 const log = new Log(by("log"));
 const jobs = new Jobs(by("jobs"), by("jobs-summary"), by("jobs-list"));
+const terminals = new Terminals();
 
 /** @type {import("./api.mjs").Session[]} */
 let sessions = [];
@@ -120,6 +122,7 @@ function choose(to) {
   sessionStorage.setItem(CHOSEN, to);
   log.clear(s.name);
   jobs.clear(s.name);
+  terminals.clear(s.name);
   showSessions();
   showFacts();
   button(to)?.scrollIntoView({ block: "nearest" });
@@ -128,7 +131,7 @@ function choose(to) {
     return;
   }
   void follow(s.name, following.signal);
-  void watchJobs(s.name, following.signal);
+  void watchSession(s.name, following.signal);
 }
 
 /** Shows the events of a session until it has ended, or another one is chosen. @param {string} name @param {AbortSignal} signal */
@@ -171,13 +174,14 @@ async function follow(name, signal) {
   }
 }
 
-/** @param {string} name @param {AbortSignal} signal */
-async function watchJobs(name, signal) {
+/** Asks for the jobs and the terminals of a session. @param {string} name @param {AbortSignal} signal */
+async function watchSession(name, signal) {
   while (!signal.aborted) {
     try {
-      const answer = await getJobs(name, signal);
+      const [allJobs, allTerminals] = await Promise.all([getJobs(name, signal), getTerminals(name, signal)]);
       if (signal.aborted) return;
-      jobs.show(answer);
+      jobs.show(allJobs);
+      terminals.show(allTerminals);
     } catch (e) {
       if (e instanceof Failure && (e.status === 401 || e.status === 404)) return;
     }
@@ -206,7 +210,7 @@ async function watchLists() {
       const there = sessions.find((s) => key(s) === chosen);
       if (there) showFacts();
       else choose(first());
-      say("connected, read-only");
+      say(all.typing ? "connected" : "connected, read-only");
     } catch (e) {
       say(words(e), true);
       if (e instanceof Failure && e.status === 401) return;
@@ -232,7 +236,7 @@ function move(by) {
   button(to)?.focus();
 }
 
-document.addEventListener("keydown", (e) => {
+document.addEventListener("keydown", (e) => { // What is typed into a terminal does not come here: see view.mjs.
   if (e.ctrlKey || e.altKey || e.metaKey) return;
   const inList = document.activeElement?.closest("#sessions") != null;
   if (e.key === "j" || inList && (e.key === "ArrowDown" || e.key === "ArrowRight")) move(1);
