@@ -1,6 +1,7 @@
 // The page: which sessions there are, and what happens in the one that is chosen.
 import { Failure, getJobs, getQuestions, getSessions, getTerminals, streamEvents, takeToken } from "./api.mjs";
 import { Jobs } from "./jobs.mjs";
+import { buttonOf, showButtons } from "./list.mjs";
 import { element, Log } from "./log.mjs";
 import { Terminals } from "./terminals.mjs";
 import { duration, harmless } from "./text.mjs";
@@ -52,30 +53,19 @@ function words(e) {
 
 /** Shows the list. */
 function showSessions() {
-  const list = by("sessions");
-  const focused = document.activeElement?.getAttribute("data-key");
-  list.replaceChildren(...sessions.map((s) => {
-    const item = document.createElement("li");
-    const button = /** @type {HTMLButtonElement} */ (element("button", s.running ? "running" : s.ended ? "ended" : ""));
-    button.type = "button";
-    button.dataset["key"] = key(s);
-    button.append(element("span", "name", s.name), element("span", "what", harmless(summary(s))));
+  showButtons(by("sessions"), sessions, key, (button, s) => {
+    button.className = s.running ? "running" : s.ended ? "ended" : "";
     if (key(s) === chosen) button.setAttribute("aria-current", "true");
-    button.addEventListener("click", () => choose(key(s)));
-    item.append(button);
-    return item;
-  }));
-  if (focused) button(focused)?.focus({ preventScroll: true });
+    else button.removeAttribute("aria-current");
+    button.replaceChildren(element("span", "name", s.name), element("span", "what", harmless(summary(s))));
+  }, choose);
   by("none").hidden = sessions.length > 0;
   const run = sessions.filter((s) => s.running).length;
   document.title = run > 0 ? `(${run}) limpet` : "limpet";
 }
 
 /** @param {string} of  a key */
-function button(of) {
-  for (const b of by("sessions").querySelectorAll("button")) if (b.dataset["key"] === of) return b;
-  return null;
-}
+const button = (of) => buttonOf(by("sessions"), of);
 
 /** What a session does, in a line. @param {import("./api.mjs").Session} s */
 function summary(s) {

@@ -1,4 +1,5 @@
 // The terminals of a session in the page: a list of them, and the one that is open.
+import { buttonOf, showButtons } from "./list.mjs";
 import { element } from "./log.mjs";
 import { duration, harmless } from "./text.mjs";
 import { View } from "./view.mjs";
@@ -29,9 +30,7 @@ export class Terminals {
 
   /** @param {import("./api.mjs").TerminalList} answer */
   show(answer) {
-    const focused = document.activeElement?.getAttribute("data-terminal");
-    by("terminals-list").replaceChildren(...answer.terminals.toReversed().map((t) => this.item(t)));
-    if (focused) this.button(focused)?.focus({ preventScroll: true });
+    showButtons(by("terminals-list"), answer.terminals.reverse(), (t) => t.id, (button, t) => this.fill(button, t), (id) => this.open(id));
     const run = answer.terminals.filter((t) => !t.ended).length;
     by("terminals-summary").textContent = `Terminals: ${run} running, ${answer.terminals.length - run} ended`;
     by("terminals").hidden = answer.terminals.length === 0;
@@ -43,26 +42,24 @@ export class Terminals {
   /** @param {string} id */
   key(id) { return `${this.session} ${id}`; }
 
-  /** @param {string} id */
-  button(id) {
-    return [...by("terminals-list").querySelectorAll("button")].find((b) => b.dataset["terminal"] === id);
-  }
-
-  /** @param {import("./api.mjs").TerminalInfo} t */
-  item(t) {
-    const item = document.createElement("li");
-    const button = /** @type {HTMLButtonElement} */ (element("button", ""));
-    button.type = "button";
-    button.dataset["terminal"] = t.id;
-    if (this.view?.id === t.id) button.setAttribute("aria-current", "true");
-    button.append(
+  /** @param {HTMLButtonElement} button @param {import("./api.mjs").TerminalInfo} t */
+  fill(button, t) {
+    button.replaceChildren(
       element("code", "script", harmless(t.command).slice(0, 200)), " ",
       element("span", t.ended ? "note" : "runs", harmless(t.exit ? `${t.state}, ${t.exit}` : t.state)), " ",
       element("span", "note", `${t.id}, ${t.cols}x${t.rows}, ${duration(t.elapsed_ms)}`), " ",
       element("span", "note", harmless(t.last_line ?? "").slice(0, 100)));
-    button.addEventListener("click", () => this.open(t.id));
-    item.append(button);
-    return item;
+    this.mark(button);
+  }
+
+  /** Marks the button if its terminal is the open one. @param {HTMLElement} button */
+  mark(button) {
+    if (this.view && button.dataset["key"] === this.view.id) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
+
+  markAll() {
+    for (const button of by("terminals-list").querySelectorAll("button")) this.mark(button);
   }
 
   /** @param {string} id */
@@ -73,8 +70,9 @@ export class Terminals {
     by("terminal").hidden = false;
     this.view = new View(this.session, id, {
       root: by("terminal"), screen: by("screen"), name: by("terminal-name"), status: by("terminal-status"), take: by("terminal-take"), back: by("terminal-back"),
+      aloud: /** @type {HTMLInputElement} */ (by("announce")),
     });
-    for (const b of by("terminals-list").querySelectorAll("button")) b.toggleAttribute("aria-current", b.dataset["terminal"] === id);
+    this.markAll();
   }
 
   /** Takes the open one out of the page. */
@@ -82,7 +80,7 @@ export class Terminals {
     this.view?.close();
     this.view = null;
     by("terminal").hidden = true;
-    for (const b of by("terminals-list").querySelectorAll("button")) b.removeAttribute("aria-current");
+    this.markAll();
   }
 
   /** Is hide, of a person who does not want to see it. */
@@ -90,6 +88,6 @@ export class Terminals {
     const id = this.view?.id;
     sessionStorage.removeItem(OPEN);
     this.hide();
-    if (id) this.button(id)?.focus();
+    if (id) buttonOf(by("terminals-list"), id)?.focus();
   }
 }

@@ -14,7 +14,7 @@ const MOST_KEYS = 16 << 10, MOST_WAITING = 1 << 20;
 
 const THEME = { background: "#16181b", foreground: "#dfe1e4", cursor: "#dfe1e4" };
 
-/** @typedef {{root: HTMLElement, screen: HTMLElement, name: HTMLElement, status: HTMLElement, take: HTMLElement, back: HTMLElement}} Parts */
+/** @typedef {{root: HTMLElement, screen: HTMLElement, name: HTMLElement, status: HTMLElement, take: HTMLElement, back: HTMLElement, aloud: HTMLInputElement}} Parts */
 
 /** xterm.js, which is loaded when the first terminal is opened. */
 const load = (() => {
@@ -61,7 +61,7 @@ export class View {
     if (this.closed) return;
     const term = new Terminal({
       scrollback: SCROLLBACK, fontSize: FONT, fontFamily: getComputedStyle(this.parts.root).getPropertyValue("--mono"), theme: THEME,
-      disableStdin: true, altClickMovesCursor: false, logLevel: "off",
+      disableStdin: true, altClickMovesCursor: false, screenReaderMode: this.parts.aloud.checked, logLevel: "off",
       linkHandler: { activate: (_, url) => follow(url), allowNonHttpProtocols: false },
     });
     this.term = term;
@@ -76,6 +76,7 @@ export class View {
     for (const name of /** @type {const} */ (["keydown", "keypress", "keyup"])) { // What is typed is nobody else's.
       this.parts.screen.addEventListener(name, (e) => { if (this.taken) e.stopPropagation(); }, { signal });
     }
+    this.parts.aloud.addEventListener("change", () => { term.options.screenReaderMode = this.parts.aloud.checked; }, { signal });
     this.resizes = new ResizeObserver(() => this.fitSoon());
     this.resizes.observe(this.parts.screen);
     this.connect();

@@ -81,7 +81,7 @@ func (p *place) size(session, id string) terminal.Size {
 // opens opens a terminal that is in the list.
 func (b *tab) opens(id string) {
 	b.t.Helper()
-	button := "#terminals-list button[data-terminal=" + quote(id) + "]"
+	button := "#terminals-list button[data-key=" + quote(id) + "]"
 	b.sees("document.querySelector(" + quote(button) + ") !== null")
 	b.do(chromedp.Click(button, chromedp.NodeVisible))
 }
