@@ -28,9 +28,9 @@ type pkg struct {
 
 func (p pkg) name() string { return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/") }
 
-// modules are the directories of the Go modules in this repository: the library, and the
-// benchmark and the tools of the tests, whose dependencies shall not be the library's.
-var modules = []string{".", "bench", "internal/tools"}
+// modules are the directories of the Go modules in this repository: the library, and the benchmark, the tools of the tests, and
+// the tests by a browser, whose dependencies shall not be the library's.
+var modules = []string{".", "bench", "internal/tools", "internal/page/browser"}
 
 // packages returns those of all modules.
 func packages(t *testing.T) []pkg {
@@ -67,19 +67,23 @@ func readGoMod(t *testing.T, dir string) (mod goMod) {
 	return mod
 }
 
-// A benchmark with other versions would measure another library, and compile it once more.
-func TestTheBenchmarkHasTheLibrarysVersions(t *testing.T) {
-	library, bench := readGoMod(t, "."), readGoMod(t, "bench")
+// A module with other versions would measure or test another library, and compile it once more.
+func TestTheModulesBesideTheLibraryHaveItsVersions(t *testing.T) {
+	library := readGoMod(t, ".")
 	assert.Empty(t, library.Replace, "go.mod: a replacement does not hold for those who require the library")
-	assert.Equal(t, library.Go, bench.Go)
 	versions := make(map[string]string)
 	for _, one := range library.Require {
 		versions[one.Path] = one.Version
 		assert.NotEqual(t, "gonum.org/v1/plot", one.Path, "only the benchmark draws plots")
+		assert.NotEqual(t, "github.com/chromedp/chromedp", one.Path, "only the tests of the page start a browser")
 	}
-	for _, one := range bench.Require {
-		if version, shared := versions[one.Path]; shared {
-			assert.Equal(t, version, one.Version, "%s in bench/go.mod", one.Path)
+	for _, dir := range []string{"bench", "internal/page/browser"} {
+		beside := readGoMod(t, dir)
+		assert.Equal(t, library.Go, beside.Go, dir)
+		for _, one := range beside.Require {
+			if version, shared := versions[one.Path]; shared {
+				assert.Equal(t, version, one.Version, "%s in %s/go.mod", one.Path, dir)
+			}
 		}
 	}
 }
@@ -146,8 +150,8 @@ func TestImportsPointDownOnly(t *testing.T) {
 			reason: "sessions are for any program, with and without a protocol"},
 		{pkg: "internal", except: []string{"internal/conformance", "internal/testenv", "internal/wire", "internal/keeper", "internal/connect", "internal/host", "internal/page"}, never: ours("shell", "oneshot", "ipc", "transport", "sandbox", "session"),
 			reason: "small parts are used by the packages above them"},
-		{pkg: "internal/page", only: ours("internal", "session", "jobs"),
-			reason: "it shows what there is, and cannot start or change anything"},
+		{pkg: "internal/page", only: append(ours("internal", "session", "jobs", "terminal"), "github.com/coder/websocket"),
+			reason: "it shows what there is, and can start nothing, nor change anything but by what is typed into a terminal"},
 		{except: []string{"cmd", "bench"}, never: ours("mcpserver"),
 			reason: "the protocol is on top: only the program knows of it"},
 		{except: []string{"cmd", "mcpserver", "bench"}, never: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},

@@ -28,12 +28,15 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request) {
 	case "/api/questions":
 		h.answered(w, r, r.URL.Path, h.listQuestions)
 		return
+	case terminalPath:
+		h.serveTerminal(w, r)
+		return
 	}
 	name := r.URL.Query().Get("session")
 	ofJob, ok := strings.CutPrefix(r.URL.Path, "/api/jobs/")
 	id, isLog := strings.CutSuffix(ofJob, "/log")
 	switch {
-	case r.URL.Path == "/api/events", r.URL.Path == "/api/jobs":
+	case r.URL.Path == "/api/events", r.URL.Path == "/api/jobs", r.URL.Path == "/api/terminals":
 	case ok && isLog && session.ValidName(id): // An ID has the same characters, and none that mean something in a path.
 	default:
 		refuse(w, http.StatusNotFound, "there is nothing of that name here")
@@ -46,10 +49,15 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request) {
 		h.serveLog(w, r, name, id)
 	case r.URL.Path == "/api/jobs":
 		h.answered(w, r, r.URL.Path+"\x00"+name, func(ctx context.Context) (any, error) { return h.listJobs(ctx, name) })
+	case r.URL.Path == "/api/terminals":
+		h.answered(w, r, r.URL.Path+"\x00"+name, func(ctx context.Context) (any, error) { return h.listTerminals(ctx, name) })
 	default:
 		h.serveEvents(w, r, name)
 	}
 }
+
+// terminalPath is that of the WebSocket that shows a terminal.
+const terminalPath = "/api/terminal"
 
 // number returns a number of the query, 0 if it is not there. It has refused the request if it returns false.
 func number(w http.ResponseWriter, r *http.Request, name string) (n int64, ok bool) {
@@ -104,9 +112,9 @@ func toSessionJSON(l keeper.Listed) sessionJSON {
 	return out
 }
 
-// sessionsJSON has a field, so that others can be added.
 type sessionsJSON struct {
 	Sessions []sessionJSON `json:"sessions"`
+	Typing   bool          `json:"typing"` // whether people may type into terminals
 }
 
 func (h *Handler) listSessions(ctx context.Context) (any, error) {
@@ -114,7 +122,7 @@ func (h *Handler) listSessions(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := sessionsJSON{Sessions: []sessionJSON{}}
+	out := sessionsJSON{Sessions: []sessionJSON{}, Typing: h.opts.Typing}
 	for _, one := range lastOf(list, mostSessions) {
 		out.Sessions = append(out.Sessions, toSessionJSON(one))
 	}

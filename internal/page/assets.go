@@ -2,12 +2,14 @@ package page
 
 import (
 	"embed"
+	"io/fs"
 	"net/http"
 	"path"
 	"strconv"
+	"strings"
 )
 
-//go:embed assets/*.html assets/*.css assets/*.mjs assets/*.svg
+//go:embed assets/*.html assets/*.css assets/*.mjs assets/*.svg assets/vendor/*.css assets/vendor/*.mjs assets/vendor/*.LICENSE
 var files embed.FS
 
 // asset is a file of the page. None says anything secret, so that they need no token: a browser could not send one with them.
@@ -21,21 +23,23 @@ var contentTypes = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".mjs":  "text/javascript; charset=utf-8",
 	".svg":  "image/svg+xml",
+
+	".LICENSE": "text/plain; charset=utf-8",
 }
 
 // assets are the page's files by the paths of requests. They are looked up in this table, and in no file system: no path leads out of it.
 var assets = func() map[string]asset {
 	table := make(map[string]asset)
-	entries, err := files.ReadDir("assets")
+	err := fs.WalkDir(files, "assets", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := files.ReadFile(name)
+		table[strings.TrimPrefix(name, "assets")] = asset{contentTypes[path.Ext(name)], content}
+		return err
+	})
 	if err != nil {
 		panic("page: " + err.Error()) // They are in the program.
-	}
-	for _, entry := range entries {
-		content, err := files.ReadFile("assets/" + entry.Name())
-		if err != nil {
-			panic("page: " + err.Error()) // As above.
-		}
-		table["/"+entry.Name()] = asset{contentTypes[path.Ext(entry.Name())], content}
 	}
 	table["/"] = table["/index.html"]
 	return table

@@ -14,13 +14,22 @@ import (
 const mostQuery = 1 << 10
 
 // policy is the page's Content-Security-Policy: it loads its own files and nothing else, runs and styles nothing that stands in the HTML,
-// and is shown in no frame.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+// and is shown in no frame. By 'self' not every browser means WebSockets, which are named beside it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'%s; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// setPolicy sets the policy of an answer for a host, which must be one of those that are answered; empty for a refusal.
+func setPolicy(header http.Header, host string) {
+	sockets := ""
+	if host != "" {
+		sockets = " ws://" + host
+	}
+	header.Set("Content-Security-Policy", fmt.Sprintf(policy, sockets))
+}
 
 // setHeaders sets what each answer has, refusals too.
 func setHeaders(header http.Header) {
-	header.Set("Content-Security-Policy", policy)
+	setPolicy(header, "")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -43,12 +52,12 @@ func (h *Handler) refuses(r *http.Request) (status int, why string) {
 	case !h.fromHere(r):
 		return http.StatusForbidden, "another site may not ask here"
 	case r.Method != http.MethodGet:
-		return http.StatusMethodNotAllowed, "only GET is answered: nothing can be changed here"
+		return http.StatusMethodNotAllowed, "only GET is answered"
 	case len(r.URL.RawQuery) > mostQuery:
 		return http.StatusRequestURITooLong, fmt.Sprintf("the query is longer than %d bytes", mostQuery)
 	case r.ContentLength != 0:
 		return http.StatusRequestEntityTooLarge, "a request has no body here"
-	case isAPI(r) && !h.knows(r):
+	case isAPI(r) && r.URL.Path != terminalPath && !h.knows(r): // A WebSocket's is in its first message.
 		return http.StatusUnauthorized, "the token is not that of this limpet serve: open the link that it has printed"
 	}
 	return 0, ""
@@ -72,8 +81,12 @@ func (h *Handler) fromHere(r *http.Request) bool {
 // knows reports whether a request has the token.
 func (h *Handler) knows(r *http.Request) bool {
 	said, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && h.isToken(said)
+}
+
+func (h *Handler) isToken(said string) bool {
 	hash := sha256.Sum256([]byte(said))
-	return ok && subtle.ConstantTimeCompare(hash[:], h.token[:]) == 1
+	return subtle.ConstantTimeCompare(hash[:], h.token[:]) == 1
 }
 
 // refusal is the body of an answer that is an error.

@@ -21,6 +21,8 @@ import (
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/terminal"
+	"github.com/limpet-sh/limpet/terminal/remote"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
@@ -36,6 +38,7 @@ type stand struct {
 	open      int // sessions that are not disconnected
 	watchers  int // calls of Events that wait
 	jobs      jobs.Handle
+	terminals *terminal.Registry
 	questions []questions.Open
 }
 
@@ -97,6 +100,14 @@ type opened struct {
 
 func (o *opened) ID() string                 { return o.id }
 func (o *opened) Jobs() (jobs.Handle, error) { return o.jobs, nil }
+func (o *opened) Terminals() *remote.Client {
+	c, err := remote.Dial(context.Background(), o.terminals.Dir(), o.terminals.Owner())
+	if err != nil {
+		panic(err) // The test has served them.
+	}
+	return c
+}
+
 func (o *opened) Disconnect() {
 	o.once.Do(func() {
 		o.mu.Lock()
@@ -144,9 +155,14 @@ type served struct {
 
 func serve(t *testing.T, s page.Sessions) *served {
 	t.Helper()
+	return serveWith(t, s, nil)
+}
+
+func serveWith(t *testing.T, s page.Sessions, opts *page.Options) *served {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	h, err := page.New(s, token, l.Addr())
+	h, err := page.New(s, token, l.Addr(), opts)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -1,17 +1,21 @@
 // Package page is a web page that shows the sessions of this machine to a person: which there are, the commands that run in them with
-// their output as it comes, their jobs, and the questions that wait. It changes nothing.
+// their output as it comes, their jobs, their terminals, and the questions that wait. It changes nothing, unless [Options] allow a person
+// to type into terminals.
 //
 // The way of a request: [Handler.ServeHTTP] refuses what may not be answered (guard.go), then answers with an asset (assets.go), with a
-// JSON value (api.go), or with a stream of events (stream.go). All who watch a session share one feed of its events (feed.go), and all
-// who ask the same thing at about the same time share one answer (memo.go). [Serve] listens (serve.go).
+// JSON value (api.go), with a stream of events (stream.go), or with a WebSocket that shows a terminal (socket.go), by which a person may
+// type into it (typing.go). All who watch a session share one feed of its events (feed.go), and all who ask the same thing at about the
+// same time share one answer (memo.go). [Serve] listens (serve.go).
 //
 // The API, all of it GET, and all of it with "Authorization: Bearer TOKEN":
 //
-//	/api/sessions                            {"sessions": [...]}; those that have ended, and are remembered, have "ended"
+//	/api/sessions                            {"sessions": [...], "typing": false}; those that have ended, and are remembered, have "ended"
 //	/api/questions                           {"questions": [...]}, those that wait for a person
 //	/api/jobs?session=NAME                   {"jobs": [...], "more": N}, the newest last
 //	/api/jobs/ID/log?session=NAME&from=N     {"text", "offset", "next", "end", "dropped", "finished"}; at most 256 KiB, as base64; without from the end of it
+//	/api/terminals?session=NAME              {"terminals": [...]}, the newest last
 //	/api/events?session=NAME&keeper=ID&after=N    a stream, see stream.go
+//	/api/terminal                            a WebSocket, whose token is in its first message, see socket.go
 //
 // An error is {"error": "..."} with a status of 400 or more.
 package page
@@ -28,6 +32,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/questions"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/terminal/remote"
 )
 
 // Sessions are what a [Handler] shows. The methods are called from several goroutines.
@@ -53,13 +58,23 @@ type Session interface {
 	// Jobs is that of session.Handle.
 	Jobs() (jobs.Handle, error)
 
+	// Terminals reaches the terminals that the session's program has. The Handler closes it.
+	Terminals() *remote.Client
+
 	// Disconnect ends all calls. The session stays.
 	Disconnect()
+}
+
+// Options are what people may do by the page. The zero value allows them to look.
+type Options struct {
+	// Typing allows whoever has the token to type into terminals, and to give them another size.
+	Typing bool
 }
 
 // Handler answers the requests of browsers. It is safe for concurrent use. The caller must Close it.
 type Handler struct {
 	sessions Sessions
+	opts     Options
 	token    [sha256.Size]byte // its hash, so that a comparison takes the same time for each length
 	hosts    map[string]bool   // the Host headers that are answered
 	origins  map[string]bool   // the Origin headers that are answered
@@ -67,24 +82,28 @@ type Handler struct {
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
-	work sync.WaitGroup // the goroutines of feeds and of the memo
+	work sync.WaitGroup // the goroutines of feeds and of the memo, and WebSockets
 
 	mu      sync.Mutex
 	feeds   map[string]*feed // by the names of sessions
-	viewers int              // streams that are open
+	seats   map[string]*seat // of the terminals into which somebody types
+	viewers int              // streams and WebSockets that are open
 	closed  bool
 }
 
 // New returns a handler for an address that a program listens on, as a listener tells it: it answers what is sent to that address, or to
 // the port at localhost, 127.0.0.1 or ::1, and nothing else. Whoever has the token sees everything; it must be hard to guess. New
-// starts nothing.
-func New(sessions Sessions, token string, addr net.Addr) (*Handler, error) {
+// starts nothing. Nil options are fine.
+func New(sessions Sessions, token string, addr net.Addr, opts *Options) (*Handler, error) {
 	if len(token) < leastToken {
 		return nil, fmt.Errorf("page: a token of %d bytes is too short: use at least %d", len(token), leastToken)
 	}
 	h := &Handler{
 		sessions: sessions, token: sha256.Sum256([]byte(token)),
-		hosts: make(map[string]bool), origins: make(map[string]bool), feeds: make(map[string]*feed),
+		hosts: make(map[string]bool), origins: make(map[string]bool), feeds: make(map[string]*feed), seats: make(map[string]*seat),
+	}
+	if opts != nil {
+		h.opts = *opts
 	}
 	_, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
@@ -131,6 +150,34 @@ func (h *Handler) begin(do func()) bool {
 	return true
 }
 
+// enter has Close wait for the caller's Done of work. It returns false after Close.
+func (h *Handler) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.work.Add(1)
+	return true
+}
+
+// sit counts a viewer, who must rise. It returns false if there are too many.
+func (h *Handler) sit() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.viewers >= mostViewers {
+		return false
+	}
+	h.viewers++
+	return true
+}
+
+func (h *Handler) rise() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.viewers--
+}
+
 // ServeHTTP answers a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
@@ -138,6 +185,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, status, why)
 		return
 	}
+	setPolicy(w.Header(), r.Host)
 	if isAPI(r) {
 		h.serveAPI(w, r)
 		return

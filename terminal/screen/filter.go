@@ -112,6 +112,10 @@ func (f *QueryFilter) release(dst []byte, n int) []byte {
 	return dst
 }
 
+// Held is how many bytes are held back, of the last ones: a stream that breaks off goes on behind what Filter has returned if it is asked
+// for from the first of them on, by another QueryFilter.
+func (f *QueryFilter) Held() int { return len(f.held) }
+
 // Flush appends what is held back and begins a new stream. At the end of one that is a
 // sequence which was not finished.
 func (f *QueryFilter) Flush(dst []byte) []byte {

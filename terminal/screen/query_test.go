@@ -111,3 +111,16 @@ func TestAnswersHaveNoTextOfTheProgram(t *testing.T) {
 		}
 	}
 }
+
+// A stream that breaks off anywhere goes on behind what was returned, by another filter.
+func TestHeldIsWhereAnotherFilterGoesOn(t *testing.T) {
+	all := []byte("a\x1b[31mb\x1b[cc\x1b]10;?\x07d\x1b]0;title\x1b\\e\x1bP$qm\x1b\\f\x1b[?1049hg\x1b[")
+	var whole screen.QueryFilter
+	want := string(whole.Flush(whole.Filter(nil, all)))
+	for i := range all {
+		var first, second screen.QueryFilter
+		out := first.Filter(nil, all[:i])
+		out = second.Filter(out, all[i-first.Held():])
+		assert.Equal(t, want, string(second.Flush(out)), "cut at %d", i)
+	}
+}

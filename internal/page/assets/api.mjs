@@ -3,6 +3,43 @@
 
 const KEY = "limpet-token";
 
+/**
+ * What limpet serve answers: api.go, feed.go, stream.go and jobs.go in internal/page have the same names.
+ *
+ * @typedef {{at: string, why: string, dir?: string, running?: string}} Ended
+ * @typedef {{
+ *   name: string, id: string, created: string, answers: boolean, state?: string, dir?: string, running?: string, idle_ms: number,
+ *   commands: number, jobs: number, terminals: number, checkpoints?: string[], policy?: string, ended?: Ended,
+ * }} Session
+ * @typedef {{
+ *   from: string, session: string, dir?: string, script?: string, reason: string, password?: boolean, age_seconds: number,
+ * }} Question
+ * @typedef {{
+ *   id: string, command: string, dir: string, session?: string, state: string, finished: boolean, failed: boolean, exit?: string,
+ *   started: string, elapsed_ms: number, bytes: number,
+ * }} Job
+ * @typedef {{jobs: Job[], more: number}} JobList
+ * @typedef {{text: string | null, offset: number, next: number, end: number, dropped: number, finished: boolean}} LogPart
+ *
+ * @typedef {{
+ *   id: string, command: string, dir: string, cols: number, rows: number, state: string, ended: boolean, exit?: string,
+ *   elapsed_ms: number, last_line?: string,
+ * }} TerminalInfo
+ * @typedef {{terminals: TerminalInfo[]}} TerminalList
+ *
+ * @typedef {{kind: "hello", session: string, keeper: string, resumed: boolean}} Hello  the first line of a stream
+ * @typedef {{kind: "over", why: "ended" | "moved" | "lost", error: string}} Over  the last line, if limpet ends the stream
+ * @typedef {{
+ *   kind: "begin" | "output" | "end", seq: number, time: string, session: string, command: number, script?: string, cut?: number,
+ *   dir?: string, text?: string, stderr?: boolean, missed?: number, exit_code: number, elapsed_ms?: number, error?: string,
+ * }} SessionEvent  text is base64
+ *
+ * @typedef {{kind: "hello", terminal: TerminalInfo, resumed?: boolean, typing?: boolean}} TerminalHello
+ * @typedef {{kind: "screen", offset?: number, cols: number, rows: number, ansi: string}} TerminalScreen  ansi is base64
+ * @typedef {{kind: "over", why: "ended" | "lost", error: string}} TerminalOver
+ * @typedef {TerminalHello | TerminalScreen | TerminalOver | {kind: "beat" | "taken"} | {kind: "refused" | "back", error?: string}} TerminalSaid
+ */
+
 /** Takes the token out of the address, if it is there, and returns whether there is one. */
 export function takeToken() {
   const said = location.hash.slice(1);
@@ -28,7 +65,7 @@ async function open(path, signal) {
   try {
     answer = await fetch(path, {
       headers: { Authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}` },
-      cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer", signal,
+      cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer", signal: signal ?? null,
     });
   } catch (e) {
     throw new Failure(0, String(e));
@@ -43,8 +80,14 @@ async function open(path, signal) {
   return answer;
 }
 
-/** @param {string} path @param {AbortSignal} [signal] */
-export async function get(path, signal) {
+/**
+ * Asks for a value.
+ * @template T
+ * @param {string} path
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<T>}
+ */
+async function get(path, signal) {
   const answer = await open(path, signal);
   try {
     return await answer.json();
@@ -53,16 +96,40 @@ export async function get(path, signal) {
   }
 }
 
+/** @param {AbortSignal} [signal] @returns {Promise<{sessions: Session[], typing: boolean}>} */
+export const getSessions = (signal) => get("api/sessions", signal);
+
+/** @param {AbortSignal} [signal] @returns {Promise<{questions: Question[]}>} */
+export const getQuestions = (signal) => get("api/questions", signal);
+
+/** @param {string} session @param {AbortSignal} [signal] @returns {Promise<JobList>} */
+export const getJobs = (session, signal) => get(`api/jobs?session=${encodeURIComponent(session)}`, signal);
+
+/**
+ * Part of what a job has printed.
+ * @param {string} session
+ * @param {string} id
+ * @param {number} from  an offset; a negative one for the end of the output
+ * @returns {Promise<LogPart>}
+ */
+export const getLog = (session, id, from) => get(`api/jobs/${id}/log?session=${encodeURIComponent(session)}` + (from < 0 ? "" : `&from=${from}`));
+
+/** @param {string} session @param {AbortSignal} [signal] @returns {Promise<TerminalList>} */
+export const getTerminals = (session, signal) => get(`api/terminals?session=${encodeURIComponent(session)}`, signal);
+
 /** How long nothing may come on a stream, in ms: limpet sends an empty line every 10 s. */
 const SILENCE = 35000;
 
 /**
- * Reads a stream of JSON lines until it ends, or signal aborts it.
- * @param {string} path
+ * Reads the events of a session until limpet ends the stream, or signal aborts it.
+ * @param {string} session
+ * @param {string} keeper  that of the number after; "" for none
+ * @param {number} after  the number of the last event that is known
  * @param {AbortSignal} signal
- * @param {(value: any) => void} each
+ * @param {(line: Hello | SessionEvent | Over) => void} each
  */
-export async function stream(path, signal, each) {
+export async function streamEvents(session, keeper, after, signal, each) {
+  const path = `api/events?session=${encodeURIComponent(session)}&keeper=${encodeURIComponent(keeper)}&after=${after}`;
   const own = new AbortController();
   const abort = () => own.abort();
   signal.addEventListener("abort", abort);
@@ -79,8 +146,8 @@ export async function stream(path, signal, each) {
       clearTimeout(timer);
       timer = setTimeout(abort, SILENCE);
       const parts = decoder.decode(value, { stream: true }).split("\n");
-      for (let i = 0; i < parts.length; i++) {
-        pieces.push(parts[i]);
+      for (const [i, part] of parts.entries()) {
+        pieces.push(part);
         if (i === parts.length - 1) break; // The line goes on.
         const line = pieces.join("");
         pieces = [];
@@ -94,4 +161,34 @@ export async function stream(path, signal, each) {
     signal.removeEventListener("abort", abort);
     own.abort(); // Whoever stops reading ends the connection.
   }
+}
+
+/** Closes a connection whose token is wrong. */
+export const WRONG_TOKEN = 4401;
+
+/**
+ * Opens the WebSocket that shows a terminal: socket.go in internal/page has what is sent. The token goes in the first message.
+ * @param {{session: string, terminal: string, from?: number, cols?: number, rows?: number}} opening
+ * @param {(said: TerminalSaid) => void} say
+ * @param {(bytes: Uint8Array, offset: number) => void} print  offset is the one behind the bytes
+ * @param {(code: number) => void} close  called once
+ */
+export function openTerminal(opening, say, print, close) {
+  const url = new URL("api/terminal", location.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  const socket = new WebSocket(url);
+  socket.binaryType = "arraybuffer";
+  let timer = setTimeout(() => socket.close(), SILENCE);
+  socket.addEventListener("open", () => socket.send(JSON.stringify({ token: sessionStorage.getItem(KEY) ?? "", ...opening })));
+  socket.addEventListener("message", (e) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => socket.close(), SILENCE);
+    if (typeof e.data === "string") say(JSON.parse(e.data));
+    else print(new Uint8Array(e.data, 8), Number(new DataView(e.data).getBigUint64(0)));
+  });
+  socket.addEventListener("close", (e) => {
+    clearTimeout(timer);
+    close(e.code);
+  });
+  return socket;
 }

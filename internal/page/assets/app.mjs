@@ -1,7 +1,9 @@
 // The page: which sessions there are, and what happens in the one that is chosen.
-import { Failure, get, stream, takeToken } from "./api.mjs";
+import { Failure, getJobs, getQuestions, getSessions, getTerminals, streamEvents, takeToken } from "./api.mjs";
 import { Jobs } from "./jobs.mjs";
+import { buttonOf, showButtons } from "./list.mjs";
 import { element, Log } from "./log.mjs";
+import { Terminals } from "./terminals.mjs";
 import { duration, harmless } from "./text.mjs";
 
 /** How often the lists are asked for, in ms: while somebody looks, and else. */
@@ -12,14 +14,15 @@ const by = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
 const log = new Log(by("log"));
 const jobs = new Jobs(by("jobs"), by("jobs-summary"), by("jobs-list"));
+const terminals = new Terminals();
 
-/** @type {any[]} */
+/** @type {import("./api.mjs").Session[]} */
 let sessions = [];
 let chosen = ""; // its key
 const CHOSEN = "limpet-chosen"; // where it is kept, so that a reload shows the same
 let following = new AbortController();
 
-/** What tells one session from others, also of the same name. @param {any} s */
+/** What tells one session from others, also of the same name. @param {import("./api.mjs").Session} s */
 const key = (s) => `${s.name} ${s.id}`;
 
 /** @param {number} ms @returns {Promise<void>} */
@@ -50,37 +53,26 @@ function words(e) {
 
 /** Shows the list. */
 function showSessions() {
-  const list = by("sessions");
-  const focused = document.activeElement?.getAttribute("data-key");
-  list.replaceChildren(...sessions.map((s) => {
-    const item = document.createElement("li");
-    const button = /** @type {HTMLButtonElement} */ (element("button", s.running ? "running" : s.ended ? "ended" : ""));
-    button.type = "button";
-    button.dataset.key = key(s);
-    button.append(element("span", "name", s.name), element("span", "what", harmless(summary(s))));
+  showButtons(by("sessions"), sessions, key, (button, s) => {
+    button.className = s.running ? "running" : s.ended ? "ended" : "";
     if (key(s) === chosen) button.setAttribute("aria-current", "true");
-    button.addEventListener("click", () => choose(key(s)));
-    item.append(button);
-    return item;
-  }));
-  if (focused) button(focused)?.focus({ preventScroll: true });
+    else button.removeAttribute("aria-current");
+    button.replaceChildren(element("span", "name", s.name), element("span", "what", harmless(summary(s))));
+  }, choose);
   by("none").hidden = sessions.length > 0;
   const run = sessions.filter((s) => s.running).length;
   document.title = run > 0 ? `(${run}) limpet` : "limpet";
 }
 
 /** @param {string} of  a key */
-function button(of) {
-  for (const b of by("sessions").querySelectorAll("button")) if (b.dataset.key === of) return b;
-  return null;
-}
+const button = (of) => buttonOf(by("sessions"), of);
 
-/** What a session does, in a line. @param {any} s */
+/** What a session does, in a line. @param {import("./api.mjs").Session} s */
 function summary(s) {
   if (s.ended) return s.ended.why;
   if (!s.answers) return "does not answer";
-  if (s.running) return "$ " + s.running.split("\n", 1)[0].slice(0, 80);
-  return s.dir;
+  if (s.running) return "$ " + s.running.replace(/\n.*/s, "").slice(0, 80);
+  return s.dir ?? "";
 }
 
 /** Shows what is known of the chosen one. */
@@ -97,7 +89,7 @@ function showFacts() {
     if (s.ended.running) facts.push(`ran ${s.ended.running.slice(0, 200)}`);
   } else if (!s.answers) facts.push("its process does not answer");
   else {
-    facts.push(s.running ? "runs" : s.state, `in ${s.dir}`, `made ${date(s.created)}`);
+    facts.push(s.running ? "runs" : s.state ?? "", `in ${s.dir ?? ""}`, `made ${date(s.created)}`);
     if (!s.running) facts.push(`last used ${duration(s.idle_ms)} ago`);
     facts.push(`commands: ${s.commands}`);
     if (s.jobs > 0) facts.push(`jobs: ${s.jobs}`);
@@ -120,6 +112,7 @@ function choose(to) {
   sessionStorage.setItem(CHOSEN, to);
   log.clear(s.name);
   jobs.clear(s.name);
+  terminals.clear(s.name);
   showSessions();
   showFacts();
   button(to)?.scrollIntoView({ block: "nearest" });
@@ -128,7 +121,7 @@ function choose(to) {
     return;
   }
   void follow(s.name, following.signal);
-  void watchJobs(s.name, following.signal);
+  void watchSession(s.name, following.signal);
 }
 
 /** Shows the events of a session until it has ended, or another one is chosen. @param {string} name @param {AbortSignal} signal */
@@ -136,7 +129,7 @@ async function follow(name, signal) {
   let keeper = "", seq = 0, wait = 250, lost = false, ended = false;
   while (!signal.aborted && !ended) {
     try {
-      await stream(`api/events?session=${encodeURIComponent(name)}&keeper=${encodeURIComponent(keeper)}&after=${seq}`, signal, (e) => {
+      await streamEvents(name, keeper, seq, signal, (e) => {
         if (signal.aborted) return;
         if (lost) {
           lost = false;
@@ -171,13 +164,14 @@ async function follow(name, signal) {
   }
 }
 
-/** @param {string} name @param {AbortSignal} signal */
-async function watchJobs(name, signal) {
+/** Asks for the jobs and the terminals of a session. @param {string} name @param {AbortSignal} signal */
+async function watchSession(name, signal) {
   while (!signal.aborted) {
     try {
-      const answer = await get(`api/jobs?session=${encodeURIComponent(name)}`, signal);
+      const [allJobs, allTerminals] = await Promise.all([getJobs(name, signal), getTerminals(name, signal)]);
       if (signal.aborted) return;
-      jobs.show(answer);
+      jobs.show(allJobs);
+      terminals.show(allTerminals);
     } catch (e) {
       if (e instanceof Failure && (e.status === 401 || e.status === 404)) return;
     }
@@ -185,7 +179,7 @@ async function watchJobs(name, signal) {
   }
 }
 
-/** @param {any[]} list */
+/** @param {import("./api.mjs").Question[]} list */
 function showQuestions(list) {
   const line = by("questions");
   line.hidden = list.length === 0;
@@ -199,15 +193,14 @@ function showQuestions(list) {
 async function watchLists() {
   for (;;) {
     try {
-      const [all, asked] = await Promise.all([get("api/sessions"), get("api/questions")]);
-      const rank = (/** @type {any} */ s) => (s.ended ? 1 : 0);
-      sessions = all.sessions.reverse().sort((/** @type {any} */ a, /** @type {any} */ b) => rank(a) - rank(b)); // The newest first, ended ones last.
+      const [all, asked] = await Promise.all([getSessions(), getQuestions()]);
+      sessions = all.sessions.reverse().sort((a, b) => Number(Boolean(a.ended)) - Number(Boolean(b.ended))); // The newest first, ended ones last.
       showSessions();
       showQuestions(asked.questions);
       const there = sessions.find((s) => key(s) === chosen);
       if (there) showFacts();
       else choose(first());
-      say("connected, read-only");
+      say(all.typing ? "connected" : "connected, read-only");
     } catch (e) {
       say(words(e), true);
       if (e instanceof Failure && e.status === 401) return;
@@ -225,14 +218,15 @@ function first() {
 
 /** Moves the choice. @param {number} by  1 for the next session, -1 for the one before */
 function move(by) {
-  if (sessions.length === 0) return;
   const at = sessions.findIndex((s) => key(s) === chosen);
-  const to = key(sessions[Math.min(Math.max(at + by, 0), sessions.length - 1)]);
+  const s = sessions[Math.min(Math.max(at + by, 0), sessions.length - 1)];
+  if (!s) return;
+  const to = key(s);
   choose(to);
   button(to)?.focus();
 }
 
-document.addEventListener("keydown", (e) => {
+document.addEventListener("keydown", (e) => { // What is typed into a terminal does not come here: see view.mjs.
   if (e.ctrlKey || e.altKey || e.metaKey) return;
   const inList = document.activeElement?.closest("#sessions") != null;
   if (e.key === "j" || inList && (e.key === "ArrowDown" || e.key === "ArrowRight")) move(1);

@@ -1,5 +1,5 @@
 // The jobs of a session in the page, with the logs of those that are opened.
-import { get } from "./api.mjs";
+import { getLog } from "./api.mjs";
 import { element, lineElement } from "./log.mjs";
 import { bytes, decode, duration, harmless, Screen } from "./text.mjs";
 
@@ -28,7 +28,7 @@ class Job {
     this.details.addEventListener("toggle", () => this.read());
   }
 
-  /** @param {any} job */
+  /** @param {import("./api.mjs").Job} job */
   show(job) {
     const how = job.exit ? `${job.state}, ${job.exit}` : job.state;
     this.summary.replaceChildren(
@@ -45,8 +45,7 @@ class Job {
     this.busy = true;
     try {
       for (;;) {
-        const from = this.next < 0 ? "" : `&from=${this.next}`;
-        const part = await get(`api/jobs/${this.id}/log?session=${encodeURIComponent(this.session)}${from}`);
+        const part = await getLog(this.session, this.id, this.next);
         if (this.next < 0 && part.offset > 0) this.log.append(element("div", "note", `the first ${bytes(part.offset)} are left out`));
         else if (part.dropped > 0) this.log.append(element("div", "note", `${bytes(part.dropped)} are not kept any more`));
         for (const line of this.screen.write(decode(part.text ?? ""))) this.add(lineElement(line, "line"));
@@ -92,7 +91,7 @@ export class Jobs {
     this.root.hidden = true;
   }
 
-  /** @param {any} answer  of api/jobs */
+  /** @param {import("./api.mjs").JobList} answer */
   show(answer) {
     const there = new Set();
     for (const job of answer.jobs) {
@@ -110,7 +109,7 @@ export class Jobs {
       one.root.remove();
       this.all.delete(id);
     }
-    const run = answer.jobs.filter((/** @type {any} */ j) => !j.finished).length;
+    const run = answer.jobs.filter((j) => !j.finished).length;
     this.summary.textContent = `Jobs: ${run} running, ${answer.jobs.length - run} ended` + (answer.more > 0 ? `, ${answer.more} older ones not shown` : "");
     this.root.hidden = answer.jobs.length === 0;
   }

@@ -46,7 +46,7 @@ class Command {
     this.foot = element("div", "foot");
     this.root.append(this.head, this.output, this.openLines, this.foot);
     parent.append(this.root);
-    this.screens = [new Screen(), new Screen()]; // stdout, stderr
+    this.screens = /** @type {const} */ ([new Screen(), new Screen()]); // stdout, stderr
     /** @type {Node[]} */
     this.waiting = []; // for the next flush
     this.skipped = 0; // lines that were too many for one
@@ -141,7 +141,7 @@ export class Log {
     if (this.scheduled === 0) this.scheduled = window.setTimeout(() => this.flush(), 50);
   }
 
-  /** @param {any} e  an event */
+  /** @param {import("./api.mjs").SessionEvent} e */
   event(e) {
     this.none.hidden = true;
     let c = this.commands.get(e.command);
@@ -158,7 +158,7 @@ export class Log {
     this.change(c);
   }
 
-  /** @param {Command} c @param {any} e */
+  /** @param {Command} c @param {import("./api.mjs").SessionEvent} e */
   begin(c, e) {
     for (const other of this.commands.values()) { // A session runs one at a time.
       if (other.running && other.session === e.session) this.over(other, "", "how it ended is not known");
@@ -178,14 +178,14 @@ export class Log {
     c.foot.textContent = "runs";
   }
 
-  /** @param {Command} c @param {any} e */
+  /** @param {Command} c @param {import("./api.mjs").SessionEvent} e */
   output(c, e) {
-    if (e.missed > 0) c.add(element("div", "note", `${bytes(e.missed)} of output are missing here`));
+    if (e.missed) c.add(element("div", "note", `${bytes(e.missed)} of output are missing here`));
     const cls = e.stderr ? "line stderr" : "line";
     for (const line of c.screens[e.stderr ? 1 : 0].write(decode(e.text ?? ""))) c.add(lineElement(line, cls));
   }
 
-  /** @param {Command} c @param {any} e */
+  /** @param {Command} c @param {import("./api.mjs").SessionEvent} e */
   end(c, e) {
     const failed = e.exit_code !== 0 || e.error;
     this.over(c, failed ? "failed" : "done",

@@ -46,7 +46,7 @@ class Style {
    */
   apply(params) {
     for (let i = 0; i < params.length; i++) {
-      const p = params[i];
+      const p = params[i] ?? 0;
       if (p === 0) this.reset();
       else if (p === 1) this.bold = true;
       else if (p === 2) this.dim = true;
@@ -113,6 +113,7 @@ function extended(params, at) {
 /** @param {number} v @returns {[number, number, number]} */
 const grey = (v) => [v, v, v];
 
+/** @type {[number, number, number][]} */
 const SIXTEEN = [
   [0, 0, 0], [205, 0, 0], [0, 205, 0], [205, 205, 0], [0, 0, 238], [205, 0, 205], [0, 205, 205], [229, 229, 229],
   [127, 127, 127], [255, 0, 0], [0, 255, 0], [255, 255, 0], [92, 92, 255], [255, 0, 255], [0, 255, 255], [255, 255, 255],
@@ -260,13 +261,14 @@ export class Screen {
   control(final) {
     if (!/^[0-9;:]*$/.test(this.sequence)) return; // Private ones.
     const params = this.sequence.split(/[;:]/).map((p) => (p === "" ? 0 : Math.min(Number(p), 65535)));
-    const n = Math.max(params[0], 1);
+    const [first = 0] = params;
+    const n = Math.max(first, 1);
     switch (final) {
       case "m": this.style.apply(params); return;
       case "C": this.at = Math.min(this.at + n, MOST_CELLS); return;
       case "D": this.at = Math.max(this.at - n, 0); return;
       case "G": this.at = Math.min(n - 1, MOST_CELLS); return;
-      case "K": this.erase(params[0]); return;
+      case "K": this.erase(first); return;
     }
   }
 
@@ -288,9 +290,10 @@ export class Screen {
     /** @type {Run[]} */
     const runs = [];
     this.cells.forEach((c, i) => {
-      const last = runs[runs.length - 1];
-      if (last && last.cls === this.styles[i]) last.text += c;
-      else runs.push({ text: c, cls: this.styles[i] });
+      const cls = this.styles[i] ?? "";
+      const last = runs.at(-1);
+      if (last?.cls === cls) last.text += c;
+      else runs.push({ text: c, cls });
     });
     return { runs, left: this.left };
   }

@@ -3,9 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bytes, decode, duration, harmless, MOST_CELLS, Screen } from "../assets/text.mjs";
 
+/** @param {string | Uint8Array} text */
 const encode = (text) => (typeof text === "string" ? new TextEncoder().encode(text) : text);
 
-/** What is shown of some pieces, as text, the open line with a > at its end. */
+/**
+ * What is shown of some pieces, as text, the open line with a > at its end.
+ * @param {(string | Uint8Array)[]} pieces
+ */
 function shown(...pieces) {
   const s = new Screen();
   const lines = pieces.flatMap((piece) => s.write(encode(piece))).map((l) => l.runs.map((r) => r.text).join(""));
@@ -13,14 +17,14 @@ function shown(...pieces) {
   return open ? [...lines, open.runs.map((r) => r.text).join("") + ">"] : lines;
 }
 
-/** The runs of the one line that is printed. */
+/** The runs of the one line that is printed. @param {string} text */
 function runs(text) {
   const [line] = new Screen().write(encode(text + "\n"));
-  return line.runs.map((r) => [r.text, r.cls]);
+  return line?.runs.map((r) => [r.text, r.cls]);
 }
 
 test("lines are those of a terminal in the end", () => {
-  for (const [text, ...want] of [
+  for (const [text = "", ...want] of [
     ["one\ntwo\n", "one", "two"],
     ["one\r\ntwo", "one", "two>"],
     ["10%\r20%\r100%\n", "100%"],
@@ -57,7 +61,7 @@ test("colours are classes", () => {
 });
 
 test("other escapes leave nothing, and hide nothing", () => {
-  for (const [text, ...want] of [
+  for (const [text = "", ...want] of [
     ["\x1b]0;title\x07a\n", "a"],
     ["\x1b]8;;http://x/\x1b\\link\x1b]8;;\x1b\\\n", "link"],
     ["\x1b]52;c;aGk=\x07a\x1b[?1049h\x1b[2J\x1b[Hb\x1bc\x1b7c\n", "abc"],
@@ -81,8 +85,8 @@ test("a line of 10 MB is bounded", () => {
   const piece = new Uint8Array(1 << 20).fill(0x78);
   for (let i = 0; i < 10; i++) assert.deepEqual(s.write(piece), []);
   const [line] = s.write(encode("\n"));
-  assert.equal(line.runs[0].text.length, MOST_CELLS);
-  assert.equal(line.left, (10 << 20) - MOST_CELLS);
+  assert.equal(line?.runs[0]?.text.length, MOST_CELLS);
+  assert.equal(line?.left, (10 << 20) - MOST_CELLS);
   assert.equal(s.open(), null);
 });
 
@@ -93,7 +97,7 @@ test("a flood of escapes keeps nothing", () => {
   assert.deepEqual(s.write(encode("\x1b[0m\x1b[31m".repeat(1 << 17))), []);
   assert.ok(s.style.cls.length < 100);
   const [line] = s.write(encode("\x1b[65535Cx\n"));
-  assert.ok(line.runs.reduce((n, r) => n + r.text.length, 0) <= MOST_CELLS);
+  assert.ok(line && line.runs.reduce((n, r) => n + r.text.length, 0) <= MOST_CELLS);
 });
 
 test("an operating system command that never ends hides no more than its bound", () => {
@@ -109,7 +113,7 @@ test("scripts show what they hide", () => {
 test("what is open ends with the stream", () => {
   const s = new Screen();
   s.write(encode("open"));
-  assert.equal(s.end()?.runs[0].text, "open");
+  assert.equal(s.end()?.runs[0]?.text, "open");
   assert.equal(s.end(), null);
 });
 

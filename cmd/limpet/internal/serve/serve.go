@@ -22,20 +22,24 @@ import (
 // Command is limpet serve.
 func Command(p sessions.Program) *cobra.Command {
 	var listen string
-	var open bool
+	var open, typing bool
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Show the sessions of this machine in a browser",
 		Long: `Serve prints a link to a page, which shows the sessions by name of this machine until Ctrl-C: which there are, each command that runs in
-one, what it prints, and how it ends, as it comes; the jobs of a session with their logs; and that a question waits for an answer.
-It changes nothing, and there is nothing to type into: see limpet session, limpet term and limpet approvals for that.
+one, what it prints, and how it ends, as it comes; the jobs of a session with their logs; its terminals with what is on their screens;
+and that a question waits for an answer. It changes nothing: see limpet session, limpet term and limpet approvals for that.
 
-Whoever has the link sees all of that, with this user's secrets if they are printed. It has a token, which is another one each time and
+--allow-typing lets a person take over a terminal on the page, type into it, and hand it back by a button or Ctrl-\. As long as it is
+taken over it has the size of the page's window.
+
+Whoever has the link sees all of that, with this user's secrets if they are printed; with --allow-typing they can do all that this user
+can. The link has a token, which is another one each time and
 which browsers send to nobody else, and it leads to this machine alone: no address but those of the loopback is listened at. From another
 machine, use an SSH tunnel: ssh -L 7334:127.0.0.1:7334 HOST limpet serve --listen 127.0.0.1:7334.
 
 --open has the desktop's browser open the link (xdg-open, or open on macOS).`,
-		Example: "  limpet serve\n  limpet serve --open\n  limpet serve --listen 127.0.0.1:7334",
+		Example: "  limpet serve\n  limpet serve --open --allow-typing\n  limpet serve --listen 127.0.0.1:7334",
 		Args:    noun.Wants(0, 0, "takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			addr, err := listenAddr(cmd, listen)
@@ -44,7 +48,7 @@ machine, use an SSH tunnel: ssh -L 7334:127.0.0.1:7334 HOST limpet serve --liste
 			}
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
-			err = serve(ctx, p, addr, open)
+			err = serve(ctx, p, addr, open, typing)
 			if ended := p.Ended(ctx); ended != nil && err == nil {
 				return ended
 			}
@@ -52,6 +56,7 @@ machine, use an SSH tunnel: ssh -L 7334:127.0.0.1:7334 HOST limpet serve --liste
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "listen at `HOST:PORT`, of the loopback; port 0 is any that is free")
+	cmd.Flags().BoolVar(&typing, "allow-typing", false, "let whoever has the link type into the sessions' terminals")
 	cmd.Flags().BoolVar(&open, "open", false, "open the link in a browser")
 	return cmd
 }
@@ -82,7 +87,7 @@ func listenAddr(cmd *cobra.Command, said string) (netip.AddrPort, error) {
 }
 
 // serve serves the page until ctx ends.
-func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open bool) error {
+func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open, typing bool) error {
 	place, err := p.Registry()
 	if err != nil {
 		return err
@@ -97,7 +102,7 @@ func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open bo
 		return fmt.Errorf("--listen %v: %w", addr, err)
 	}
 	token := rand.Text() // It has 130 bits.
-	h, err := page.New(page.FromPlace(place, place.Questions()), token, listener.Addr())
+	h, err := page.New(page.FromPlace(place, place.Questions()), token, listener.Addr(), &page.Options{Typing: typing})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -1,0 +1,242 @@
+// One terminal in the page: xterm.js shows what comes by a WebSocket, and where it is allowed a person takes the terminal over and types.
+import { openTerminal, WRONG_TOKEN } from "./api.mjs";
+import { styleByCSSOM } from "./styles.mjs";
+import { decode, harmless } from "./text.mjs";
+
+/** The most lines that have left the screen at its top. */
+const SCROLLBACK = 2000;
+
+/** The size of characters in pixels, and the least that a large terminal is made to fit by. */
+const FONT = 14, LEAST_FONT = 6;
+
+/** The most bytes of one message of keys, and the most that may wait to be sent. */
+const MOST_KEYS = 16 << 10, MOST_WAITING = 1 << 20;
+
+const THEME = { background: "#16181b", foreground: "#dfe1e4", cursor: "#dfe1e4" };
+
+/** @typedef {{root: HTMLElement, screen: HTMLElement, name: HTMLElement, status: HTMLElement, take: HTMLElement, back: HTMLElement, aloud: HTMLInputElement}} Parts */
+
+/** xterm.js, which is loaded when the first terminal is opened. */
+const load = (() => {
+  /** @type {Promise<[typeof import("./vendor/xterm.mjs"), typeof import("./vendor/addon-fit.mjs")]> | undefined} */
+  let loaded;
+  return () => {
+    if (!loaded) {
+      styleByCSSOM();
+      loaded = Promise.all([import("./vendor/xterm.mjs"), import("./vendor/addon-fit.mjs")]);
+    }
+    return loaded;
+  };
+})();
+
+/** View is a terminal that is open. */
+export class View {
+  /** @param {string} session @param {string} id @param {Parts} parts */
+  constructor(session, id, parts) {
+    this.session = session;
+    this.id = id;
+    this.parts = parts;
+    this.closed = false;
+    this.ended = false;
+    this.allowed = false; // to type
+    this.taken = false; // by this page
+    this.offset = -1; // behind what was given to xterm.js; -1: nothing was
+    this.wait = 250; // before the next try to connect, in ms
+    this.timer = 0;
+    this.sizeTimer = 0;
+    /** @type {WebSocket | undefined} */
+    this.socket = undefined;
+    this.events = new AbortController(); // ends what listens to the page
+    this.encoder = new TextEncoder();
+    parts.screen.replaceChildren();
+    parts.name.textContent = id;
+    parts.status.textContent = "connecting";
+    this.showTaken(false);
+    void this.begin();
+  }
+
+  /** Makes the terminal, and connects. */
+  async begin() {
+    const [{ Terminal }, { FitAddon }] = await load();
+    if (this.closed) return;
+    const term = new Terminal({
+      scrollback: SCROLLBACK, fontSize: FONT, fontFamily: getComputedStyle(this.parts.root).getPropertyValue("--mono"), theme: THEME,
+      disableStdin: true, altClickMovesCursor: false, screenReaderMode: this.parts.aloud.checked, logLevel: "off",
+      linkHandler: { activate: (_, url) => follow(url), allowNonHttpProtocols: false },
+    });
+    this.term = term;
+    this.fit = new FitAddon();
+    term.loadAddon(this.fit);
+    term.open(this.parts.screen);
+    term.onTitleChange((title) => { this.parts.name.textContent = title ? `${this.id}: ${harmless(title).slice(0, 200)}` : this.id; });
+    term.onData((text) => this.type(this.encoder.encode(text)));
+    term.onBinary((text) => this.type(Uint8Array.from(text, (c) => c.charCodeAt(0))));
+    term.attachCustomKeyEventHandler((e) => this.wants(e));
+    const { signal } = this.events;
+    for (const name of /** @type {const} */ (["keydown", "keypress", "keyup"])) { // What is typed is nobody else's.
+      this.parts.screen.addEventListener(name, (e) => { if (this.taken) e.stopPropagation(); }, { signal });
+    }
+    this.parts.aloud.addEventListener("change", () => { term.options.screenReaderMode = this.parts.aloud.checked; }, { signal });
+    this.resizes = new ResizeObserver(() => this.fitSoon());
+    this.resizes.observe(this.parts.screen);
+    this.connect();
+  }
+
+  /** Whether a key is for the terminal. @param {KeyboardEvent} e */
+  wants(e) {
+    if (!this.taken) return false;
+    if (e.ctrlKey && e.key === "\\") {
+      if (e.type === "keydown") this.back();
+      return false;
+    }
+    return true;
+  }
+
+  connect() {
+    const { term } = this;
+    if (!term) return;
+    const from = this.offset < 0 ? {} : { from: this.offset, cols: term.cols, rows: term.rows };
+    const socket = openTerminal({ session: this.session, terminal: this.id, ...from }, (said) => {
+      if (!this.closed) this.hear(said);
+    }, (bytes, offset) => {
+      if (!this.closed) this.print(bytes, offset);
+    }, (code) => {
+      if (!this.closed && this.socket === socket) this.lose(code);
+    });
+    this.socket = socket;
+  }
+
+  /** @param {import("./api.mjs").TerminalSaid} said */
+  hear(said) {
+    switch (said.kind) {
+      case "hello":
+        this.wait = 250;
+        this.allowed = said.typing === true;
+        this.say(said.terminal.ended ? "it has ended" : "");
+        this.showTaken(false);
+        if (said.terminal.ended) this.parts.take.hidden = true;
+        break;
+      case "screen":
+        this.term?.resize(said.cols, said.rows);
+        this.print(decode(said.ansi), said.offset ?? 0, "\x1b\\"); // First the end of a string that was not ended.
+        this.fitSoon();
+        break;
+      case "taken":
+        this.showTaken(true);
+        this.say("");
+        this.fitNow();
+        this.term?.focus();
+        break;
+      case "back":
+        this.showTaken(false);
+        this.say(said.error ?? "");
+        this.fitNow();
+        break;
+      case "refused": this.say(`not typed: ${harmless(said.error ?? "")}`); break;
+      case "over":
+        this.ended = said.why === "ended";
+        this.showTaken(false);
+        this.say(harmless(said.error));
+        if (this.ended) this.parts.take.hidden = true;
+        break;
+    }
+  }
+
+  /** @param {Uint8Array} bytes @param {number} offset @param {string} [before] */
+  print(bytes, offset, before) {
+    this.offset = offset;
+    if (before) this.term?.write(before);
+    this.term?.write(bytes, () => this.send({ kind: "seen", offset }));
+  }
+
+  /** Tries again after a while. @param {number} code */
+  lose(code) {
+    this.socket = undefined;
+    this.showTaken(false);
+    if (this.ended) return;
+    this.parts.take.hidden = true;
+    if (code === WRONG_TOKEN) {
+      this.say("this link is not valid any more");
+      return;
+    }
+    this.say("the connection is lost: trying again");
+    this.timer = window.setTimeout(() => this.connect(), this.wait * (1 + Math.random()));
+    this.wait = Math.min(this.wait * 2, 10000);
+  }
+
+  /** @param {object} message */
+  send(message) {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+
+  /** @param {Uint8Array} keys */
+  type(keys) {
+    if (!this.taken || this.socket?.readyState !== WebSocket.OPEN) return;
+    if (this.socket.bufferedAmount + keys.length > MOST_WAITING) {
+      this.say("not typed: too much at once");
+      return;
+    }
+    for (let i = 0; i < keys.length; i += MOST_KEYS) this.socket.send(keys.slice(i, i + MOST_KEYS));
+  }
+
+  take() { this.send({ kind: "take" }); }
+
+  back() { this.send({ kind: "back" }); }
+
+  /** @param {boolean} taken */
+  showTaken(taken) {
+    this.taken = taken;
+    if (this.term) this.term.options.disableStdin = !taken;
+    this.parts.root.classList.toggle("taken", taken);
+    this.parts.take.hidden = taken || !this.allowed;
+    this.parts.back.hidden = !taken;
+    if (!taken && this.term?.element?.contains(document.activeElement)) this.term.blur();
+  }
+
+  /** @param {string} text */
+  say(text) {
+    const said = text || (this.taken ? "you type here; it has the size of this window" : this.allowed ? "" : "read-only");
+    if (this.parts.status.textContent !== said) this.parts.status.textContent = said;
+  }
+
+  fitSoon() {
+    window.clearTimeout(this.sizeTimer);
+    this.sizeTimer = window.setTimeout(() => this.fitNow(), 50);
+  }
+
+  /** Has the terminal have the size of the window while it is taken over; else has its characters have a size in which it fits. */
+  fitNow() {
+    const { term, fit } = this;
+    if (!term || !fit || this.closed) return;
+    if (this.taken) {
+      if (term.options.fontSize !== FONT) term.options.fontSize = FONT;
+      const size = fit.proposeDimensions();
+      if (size && (size.cols !== term.cols || size.rows !== term.rows)) this.send({ kind: "size", cols: size.cols, rows: size.rows });
+      return;
+    }
+    const screen = term.element?.querySelector(".xterm-screen");
+    if (!screen || screen.clientWidth === 0) return;
+    const now = term.options.fontSize ?? FONT;
+    const room = Math.min(this.parts.screen.clientWidth / screen.clientWidth, this.parts.screen.clientHeight / screen.clientHeight);
+    const font = Math.max(LEAST_FONT, Math.min(FONT, Math.floor(now * room)));
+    if (font !== now) term.options.fontSize = font;
+  }
+
+  close() {
+    this.closed = true;
+    window.clearTimeout(this.timer);
+    window.clearTimeout(this.sizeTimer);
+    this.events.abort();
+    this.resizes?.disconnect();
+    this.socket?.close();
+    this.showTaken(false);
+    this.term?.dispose();
+    this.parts.screen.replaceChildren();
+  }
+}
+
+/** Opens a link that a program has printed, if the person wants that. @param {string} url */
+function follow(url) {
+  if (!/^https?:\/\//i.test(url)) return;
+  if (window.confirm(`A program on the terminal wants this to be opened:\n\n${harmless(url)}`)) window.open(url, "_blank", "noopener,noreferrer");
+}

@@ -1,0 +1,94 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/limpet-sh/limpet/terminal"
+	"github.com/limpet-sh/limpet/terminal/remote"
+)
+
+// mostTerminals bounds the list of a session's terminals.
+const mostTerminals = 200
+
+// terminalJSON is one terminal of a list.
+type terminalJSON struct {
+	ID        string         `json:"id"`
+	Command   string         `json:"command"` // its beginning
+	Dir       string         `json:"dir"`
+	Cols      int            `json:"cols"`
+	Rows      int            `json:"rows"`
+	State     terminal.State `json:"state"`
+	Ended     bool           `json:"ended"`
+	Exit      string         `json:"exit,omitempty"` // how it ended, in words
+	ElapsedMS int64          `json:"elapsed_ms"`
+	LastLine  string         `json:"last_line,omitempty"`
+}
+
+func toTerminalJSON(i terminal.Info) terminalJSON {
+	out := terminalJSON{
+		ID: i.ID, Command: i.Line, Dir: i.Dir, Cols: i.Size.Cols, Rows: i.Size.Rows, State: i.State, Ended: i.State.Ended(),
+		ElapsedMS: i.Elapsed().Milliseconds(), LastLine: i.LastLine,
+	}
+	if out.Command == "" {
+		out.Command = strings.Join(i.Argv, " ")
+	}
+	out.Command = cut(out.Command, mostBrief)
+	switch {
+	case i.Why != "":
+		out.Exit = cut(i.Why, mostBrief)
+	case i.Exit != nil && i.Exit.Signal != 0:
+		out.Exit = fmt.Sprintf("ended by signal %d", int(i.Exit.Signal))
+	case i.Exit != nil:
+		out.Exit = fmt.Sprintf("exit code %d", i.Exit.Code)
+	}
+	return out
+}
+
+type terminalsJSON struct {
+	Terminals []terminalJSON `json:"terminals"`
+}
+
+// listTerminals returns those that the process of the session has, the oldest first.
+func (h *Handler) listTerminals(ctx context.Context, name string) (any, error) {
+	s, err := h.sessions.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Disconnect()
+	c := s.Terminals()
+	defer closeClient(c)
+	list, err := c.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := terminalsJSON{Terminals: []terminalJSON{}}
+	for _, one := range lastOf(list, mostTerminals) {
+		out.Terminals = append(out.Terminals, toTerminalJSON(one))
+	}
+	return out, nil
+}
+
+func closeClient(c *remote.Client) { _ = c.Close() } // It cannot fail.
+
+// serveTerminal answers with a WebSocket that shows a terminal: see socket.go. The request has no token, as a browser could not send one
+// with it: the first message has.
+func (h *Handler) serveTerminal(w http.ResponseWriter, r *http.Request) {
+	if !h.enter() {
+		refuse(w, http.StatusServiceUnavailable, errClosed.Error())
+		return
+	}
+	defer h.work.Done()
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		w.Header().Set("Upgrade", "websocket")
+		refuse(w, http.StatusUpgradeRequired, "this is a WebSocket: limpet's page opens it")
+		return
+	}
+	h.watch(w, r)
+}
+
+// sizePause is how often a view looks whether its terminal has another size, or has ended.
+const sizePause = time.Second
