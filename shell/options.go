@@ -163,6 +163,9 @@ type Hooks struct {
 	// Restarted is told when a bash was replaced, with the Restart of the
 	// Result. Reset replaces bash, too, but was asked for: it is not told.
 	Restarted func(*command.Restart)
+
+	// Renewed is told when Reset or Restore has given the shell another state, before a command can run with it; also if they have failed.
+	Renewed func()
 }
 
 // The defaults of [Options].

@@ -356,6 +356,7 @@ func (s *PersistentShell) Reset(ctx context.Context) error {
 		return err
 	}
 	defer s.give()
+	defer s.renewed()
 	s.endBash((*bash).close)
 	s.died, s.unheard = &death{reset: true}, nil
 	var err error
@@ -368,6 +369,12 @@ func (s *PersistentShell) Reset(ctx context.Context) error {
 	s.dir = s.bash.dir()
 	s.mu.Unlock()
 	return nil
+}
+
+func (s *PersistentShell) renewed() {
+	if hook := s.opts.Hooks.Renewed; hook != nil {
+		hook()
+	}
 }
 
 // Dir returns the shell's current directory: where the last command left it.
