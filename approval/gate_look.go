@@ -83,7 +83,8 @@ func shortened(script string) string {
 	return script
 }
 
-// same is what the answer Session is for: with the values of the variables that the script names, or programs get.
+// same is what the answer Session is for: with the values of the variables that the script names, or programs get, what else the shell has that
+// the script uses, and the files of its programs.
 func (q *Question) same(state *command.LiveState) sameScript {
 	if q.Input != "" {
 		return sameScript{input: q.Input}
@@ -102,6 +103,14 @@ func (q *Question) same(state *command.LiveState) sameScript {
 		if used[v.Name] || exported {
 			fmt.Fprintf(sum, "%q=%q %s\n", v.Name, v.Value, v.Attributes)
 		}
+	}
+	for _, f := range q.Judgement.Findings {
+		if f.change != "" {
+			fmt.Fprintf(sum, "%q %d\n", f.change, f.From)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Judgement.resolved)) {
+		fmt.Fprintf(sum, "%q is %q\n", name, q.Judgement.resolved[name])
 	}
 	s.state = string(sum.Sum(nil))
 	return s

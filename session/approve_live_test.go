@@ -212,9 +212,17 @@ func TestAnAnswerForTheSessionIsForTheVariablesOfThen(t *testing.T) {
 	require.Equal(t, 1, run(`rm -rf "$d"`), "another directory")
 	require.Zero(t, run("e=d"))
 	require.Zero(t, run(`rm -rf "$d"`))
+	require.Equal(t, 1, run("make --version | cat; touch x"))
+	require.Zero(t, run("make --version | cat; touch x"))
 	require.Equal(t, 1, run("make() { :; }"))
-	require.Equal(t, 1, run("make"))
-	require.Equal(t, 1, run("make"), "what a function does is not in the question")
+	for range 2 {
+		require.Equal(t, 1, run("make --version | cat; touch x"), "what a function does is not in the question")
+	}
+	require.Equal(t, 1, run("unset -f make"))
+	require.Zero(t, run("make --version | cat; touch x"))
+	require.Equal(t, 1, run("mkdir -p bin; cp /usr/bin/true bin/make; PATH=$PWD/bin:$PATH"))
+	require.Equal(t, 1, run("make --version | cat; touch x"), "another make")
+	require.Zero(t, run("make --version | cat; touch x"))
 }
 
 // What was seen of a shell is not true any more behind a reset, and behind a rollback.
