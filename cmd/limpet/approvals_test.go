@@ -268,34 +268,36 @@ func TestAHostAsksItsUser(t *testing.T) {
 		"no choice": {&mcp.ElicitResult{Action: "accept"}, 0, 2},
 		"declined":  {&mcp.ElicitResult{Action: "decline"}, 0, 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := newMCPPlace(t)
-			var shown []string
-			p.version = "2025-11-25"
-			p.client = &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-				shown = append(shown, r.Params.Message) // One question at a time.
-				return c.result, nil
-			}}
-			client := p.stdio("--approve", "ask", "--elicit", "--approve-wait", "500ms")
-			ran := 0
-			for range 2 {
-				res := <-calls(t, client.ClientSession, "run_command", runs("echo x >>made\x1b[2J"))
-				if !res.failed {
-					ran++
-				} else if c.result.Content == nil {
-					assert.Contains(t, res.text, "nobody has answered within 500ms")
-				} else {
-					assert.Contains(t, res.text, "the answer was no")
+		for _, version := range []string{"2025-11-25", "2026-07-28"} {
+			t.Run(name+" "+version, func(t *testing.T) {
+				p := newMCPPlace(t)
+				var shown []string
+				p.version = version
+				p.client = &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					shown = append(shown, r.Params.Message) // One question at a time.
+					return c.result, nil
+				}}
+				client := p.stdio("--approve", "ask", "--elicit", "--approve-wait", "500ms")
+				ran := 0
+				for range 2 {
+					res := <-calls(t, client.ClientSession, "run_command", runs("echo x >>made\x1b[2J"))
+					if !res.failed {
+						ran++
+					} else if c.result.Content == nil {
+						assert.Contains(t, res.text, "nobody has answered within 500ms")
+					} else {
+						assert.Contains(t, res.text, "the answer was no")
+					}
 				}
-			}
-			assert.Equal(t, c.runs, ran)
-			require.Len(t, shown, c.asked)
-			assert.Contains(t, shown[0], "session default asks: may this run in "+p.dir+"?")
-			assert.Contains(t, shown[0], `  | echo x >>made\x1b[2J`)
-			assert.Contains(t, shown[0], "it writes a file (write)")
-			client.leaves()
-			p.gone("closed")
-		})
+				assert.Equal(t, c.runs, ran)
+				require.Len(t, shown, c.asked)
+				assert.Contains(t, shown[0], "session default asks: may this run in "+p.dir+"?")
+				assert.Contains(t, shown[0], `  | echo x >>made\x1b[2J`)
+				assert.Contains(t, shown[0], "it writes a file (write)")
+				client.leaves()
+				p.gone("closed")
+			})
+		}
 	}
 }
 

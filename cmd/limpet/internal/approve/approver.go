@@ -131,7 +131,12 @@ func (s Sessions) ask(ctx context.Context, name string, q approval.Question) (ap
 	ways := []func(context.Context) (approval.Reply, error){
 		func(ctx context.Context) (approval.Reply, error) { return questions.Ask(ctx, dir, open) },
 	}
-	if s.Elicit && called {
+	switch {
+	case s.Elicit && called && c.Rounds(): // The host has asked its user by now, or does so when this call has ended.
+		if reply, err := elicit(ctx, c, open); !errors.Is(err, mcpserver.ErrNoChoice) {
+			return reply, err
+		}
+	case s.Elicit && called:
 		ways = append(ways, func(ctx context.Context) (approval.Reply, error) { return elicit(ctx, c, open) })
 	}
 	return first(ctx, ways)
