@@ -9,6 +9,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/script"
 )
 
@@ -60,6 +61,7 @@ const (
 	KindDefinition  Kind = "definition"  // a function, by which a name means something else
 	KindExpansion   Kind = "expansion"   // an expansion that evaluates a value, or assigns
 	KindTest        Kind = "test"        // a part of [[ ]]
+	KindState       Kind = "state"       // something that the shell has, and a new one has not: see Options.Live
 	KindInput       Kind = "input"       // text for a program that runs: see Question.Input
 )
 
@@ -76,6 +78,7 @@ type Finding struct {
 	Words []string
 
 	within string // the directory of the rule that allows it; empty: any
+	change string // of KindState: what the shell has
 }
 
 // A Judgement is what Judge found. The zero value denies.
@@ -84,6 +87,8 @@ type Judgement struct {
 	Verdict Verdict
 	// Findings are in the order of the script's bytes. A script without commands has none.
 	Findings []Finding
+
+	resolved map[string]string // the files of programs that were looked for in a PATH that was changed
 }
 
 // Options are what a caller knows about where the script will run. Nil and the zero value are fine.
@@ -102,6 +107,12 @@ type Options struct {
 	// Contained says that the script runs where it can change nothing outside, and reach nobody, as in a sandbox that only reads. Then it asks
 	// about what may tell secrets, and about what rules of Own ask about, and nothing else; what is denied stays so.
 	Contained bool
+	// Live is what the shell has that the script runs in. With it the script asks where that decides what it means: what it calls is a
+	// function, say, or PATH leads to another program. Nil is a shell that has nothing but what it began with.
+	Live *command.LiveState
+	// File reports whether there is something at an absolute path, and whether nobody but an administrator can replace it. It is for Live. If
+	// it is nil nothing is known of files, and each program of a PATH that was changed asks.
+	File func(path string) (exists, safe bool)
 	// Own are rules besides those of limpet. Of all rules that are about a command the strictest decides. A rule that allows
 	// decides about what limpet would ask about, and never about what limpet denies. Rules that are not valid are left out.
 	Own []Own
@@ -123,6 +134,9 @@ func Judge(text string, opts *Options) Judgement {
 		opts = &Options{}
 	}
 	s := &session{opts: opts, text: text}
+	if opts.Live != nil {
+		s.see(newLive(opts.Live, opts))
+	}
 	file := script.Read(text).File()
 	w := s.walker(file, place{})
 	switch {
@@ -132,6 +146,7 @@ func Judge(text string, opts *Options) Judgement {
 		w.add(KindScript, 0, len(text), Ask, ruleUnreadable, "it has carriage returns, which programs read in different ways")
 	}
 	if file != nil {
+		w.live(text, 0, len(text))
 		w.statements(file.Stmts)
 	}
 	return s.judgement()
@@ -145,6 +160,8 @@ type session struct {
 	full     bool
 	inner    int      // bytes of scripts within the script that were read
 	moves    []string // where its cd commands lead; "" where that is not known
+	live     *live    // nil: the shell is as a new one
+	resolved map[string]string
 }
 
 func (s *session) judgement() Judgement {
@@ -158,7 +175,7 @@ func (s *session) judgement() Judgement {
 		}
 		return b.To - a.To
 	})
-	j := Judgement{Verdict: Allow, Findings: s.findings}
+	j := Judgement{Verdict: Allow, Findings: s.findings, resolved: s.resolved}
 	for _, f := range s.findings {
 		j.Verdict = min(j.Verdict, f.Verdict)
 	}

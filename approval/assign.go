@@ -227,6 +227,10 @@ func (w *walker) assign(a *syntax.Assign, stays bool) {
 // assignments mean.
 func (w *walker) declare(cmd *syntax.DeclClause) {
 	variant := cmd.Variant.Value
+	if changed, is := w.program(variant); is {
+		from, to := w.node(cmd)
+		w.changed(changed, from, to)
+	}
 	if variant != "export" && variant != "declare" && variant != "typeset" && variant != "local" {
 		for _, a := range cmd.Args {
 			w.declared(a)

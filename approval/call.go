@@ -73,6 +73,11 @@ func (w *walker) run(words []value, from, to int, extra bool) {
 	if own, is := w.s.own(Ask, patterns(words)); is {
 		c.add(Ask, own.Name(), own.why())
 	}
+	if changed, is := w.program(name.text); is {
+		w.changed(changed, from, to)
+		c.wrapped(true)
+		return
+	}
 	if name.home || strings.Contains(name.text, "/") && !slices.Contains(trustedDirs, path.Dir(name.text)) {
 		w.addAt(KindCommand, from, to, Ask, ruleUnknown, "it runs a file by its path, which may be any program")
 		c.wrapped(true)
@@ -83,10 +88,11 @@ func (w *walker) run(words []value, from, to int, extra bool) {
 		c.wrapped(true)
 		return
 	}
-	if c.wrapped(false) {
-		return
+	before := len(w.s.findings)
+	if !c.wrapped(false) {
+		c.judge()
 	}
-	c.judge()
+	c.environment(before)
 }
 
 // resolve asks the caller's function about the file of a program, if there is one.

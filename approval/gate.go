@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/limpet-sh/limpet/command"
 )
 
 // Question is what a person is asked about a script.
@@ -22,6 +24,11 @@ type Question struct {
 	// Input is what Script is typed to, if it is no script but input of a program that runs: the id of a job or of a terminal. The
 	// answer Session is then for whatever is typed there.
 	Input string
+
+	// Look returns what the shell has now; nil if that cannot be known. With it, names that may have changed make a script ask only where
+	// they did, and the answer Session is for the variables as they are. It is called where that matters, and may wait; if it fails, so does
+	// Pass. If it is nil nothing is known.
+	Look func(context.Context) (*command.LiveState, error) `json:"-"`
 }
 
 // Reply is an answer, and what a person said with it. The zero value is no.
@@ -37,7 +44,7 @@ type Answer int
 const (
 	No      Answer = iota
 	Once           // yes, this time
-	Session        // yes, and so each time that the same script comes again in the same directory, until names may mean something else
+	Session        // yes, and so each time that the same script comes again in the same directory, until names may mean something else, or variables in it have other values
 )
 
 // RefusedError says that a script was not approved. Nothing ran.
@@ -111,20 +118,24 @@ type Gate struct {
 	changes  int // scripts that may have changed names
 	refusals int // in a row
 	same     map[sameScript]bool
+
+	seen      sight
+	changedBy string            // the script that may have changed names last
+	origins   map[string]string // of what the shell has: the script behind which it was seen first
 }
 
-type sameScript struct{ input, script, dir string }
+type sameScript struct{ input, script, dir, state string }
 
 // AskFunc asks a person, and waits for the answer; ctx bounds that. If it fails nothing runs, and Pass returns its error.
 type AskFunc func(context.Context, Question) (Reply, error)
 
 // NewGate returns a Gate that asks by a function. Without one nobody can be asked, and what would ask is refused. A nil opts is fine.
 func NewGate(ask AskFunc, opts *Options) *Gate {
-	return &Gate{opts: opts, ask: ask, turn: make(chan struct{}, 1), same: make(map[sameScript]bool)}
+	return &Gate{opts: opts, ask: ask, turn: make(chan struct{}, 1), same: make(map[sameScript]bool), origins: make(map[string]string)}
 }
 
-// Changed tells the Gate that names may mean something else in the shell than in a new one: because it has functions, say, or because
-// others run scripts in it. From then on every script asks, each time.
+// Changed tells the Gate that names may mean something else in the shell than in a new one, or than before: because it has functions, say,
+// or because others run scripts in it. From then on it looks at what the shell has, by Question.Look; without that, every script asks, each time.
 func (g *Gate) Changed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,24 +156,42 @@ func (g *Gate) Fork() *Gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	fork := NewGate(g.ask, g.opts)
-	fork.changes = min(g.changes, 1)
+	fork.changes, fork.changedBy, fork.origins = min(g.changes, 1), g.changedBy, g.origins // Those are replaced, and not changed.
 	return fork
 }
 
 // Pass says that a script may run, or input be typed, as things were when that was decided.
 type Pass struct {
-	gate    *Gate
-	dir     string
-	asked   bool
-	changes int
+	gate     *Gate
+	question *Question
+	asked    bool
+	changes  int
+	seen     sight
+	changing bool // the script may change names
 }
 
 // Holds reports whether it would be decided so again: a script that waited for its turn may find itself in another directory, or
-// behind one that may have changed what names mean.
+// behind one that may have changed what names mean. If so, the script is taken to run from then on: call Holds right before it does.
 func (p *Pass) Holds(dir string) bool {
+	if !p.again() {
+		return false
+	}
 	p.gate.mu.Lock()
 	defer p.gate.mu.Unlock()
-	return p.changes == p.gate.changes && (!p.asked || p.dir == dir)
+	if p.changes != p.gate.changes || p.asked && p.question.Dir != dir {
+		return false
+	}
+	p.changes = p.gate.changes + p.gate.count(p.changing) // What was seen of the shell until now is not what it will have.
+	return true
+}
+
+// count counts a script that may change names, and returns 1 for it. The caller holds mu.
+func (g *Gate) count(changing bool) int {
+	if !changing {
+		return 0
+	}
+	g.changes++
+	return 1
 }
 
 // Check is Pass for a script that runs at once.
@@ -178,20 +207,29 @@ func (g *Gate) Check(ctx context.Context, script, dir string) error {
 // What input does depends on the program that reads it: it asks, until an answer was Session.
 func (g *Gate) Pass(ctx context.Context, q Question) (*Pass, error) {
 	if q.Input != "" && g.contained() {
-		return &Pass{gate: g, changes: g.changed()}, nil
+		return &Pass{gate: g, question: &q, changes: g.changed()}, nil
 	}
-	return g.pass(ctx, g.judged(q))
+	q = g.judged(q)
+	seen, err := g.see(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	return g.pass(ctx, q, seen)
 }
 
 // Unanswered is the error for a question that nobody has answered while its context lasted.
 func (g *Gate) Unanswered(q Question) *RefusedError {
-	return &RefusedError{Question: g.judged(q), Nobody: true}
+	q = g.judged(q)
+	if state := g.last(g.changed()); state != nil && q.Input == "" {
+		q.Judgement = g.judge(q.Script, q.Dir, state)
+	}
+	return &RefusedError{Question: q, Nobody: true}
 }
 
 // judged is a question with its Judgement.
 func (g *Gate) judged(q Question) Question {
 	if q.Input == "" {
-		q.Judgement = g.judge(q.Script, q.Dir)
+		q.Judgement = g.judge(q.Script, q.Dir, nil)
 		return q
 	}
 	f := Finding{Kind: KindInput, To: len(q.Script), Text: q.Script, Rule: ruleInput, Reason: "what it does is up to the program that reads it", Verdict: Ask}
@@ -199,13 +237,13 @@ func (g *Gate) judged(q Question) Question {
 	return q
 }
 
-// judge is Judge with the rules that hold in a directory now.
-func (g *Gate) judge(script, dir string) Judgement {
+// judge is Judge with the rules that hold in a directory now, and what the shell has, if that is known.
+func (g *Gate) judge(script, dir string, state *command.LiveState) Judgement {
 	opts := Options{}
 	if g.opts != nil {
 		opts = *g.opts
 	}
-	opts.Dir = dir
+	opts.Dir, opts.Live = dir, state
 	var failed error
 	if opts.Load != nil {
 		var own []Own
@@ -220,8 +258,8 @@ func (g *Gate) judge(script, dir string) Judgement {
 	return j
 }
 
-func (g *Gate) pass(ctx context.Context, q Question) (*Pass, error) {
-	if p := g.passes(&q); p != nil {
+func (g *Gate) pass(ctx context.Context, q Question, seen sight) (*Pass, error) {
+	if p := g.passes(&q, seen); p != nil {
 		return p, nil
 	}
 	if q.Judgement.Verdict == Deny || g.ask == nil {
@@ -233,7 +271,7 @@ func (g *Gate) pass(ctx context.Context, q Question) (*Pass, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if p := g.passes(&q); p != nil { // Another caller asked the same meanwhile.
+	if p := g.passes(&q, seen); p != nil { // Another caller asked the same meanwhile.
 		return p, nil
 	}
 	reply, err := g.ask(ctx, q)
@@ -247,33 +285,37 @@ func (g *Gate) pass(ctx context.Context, q Question) (*Pass, error) {
 		return nil, &RefusedError{Question: q, Reason: reply.Reason, Refusals: g.refusals}
 	}
 	g.refusals = 0
-	if q.Input == "" && q.Judgement.mayChangeNames() && !g.contained() {
-		g.changes++
+	p := g.approved(&q, seen, true)
+	if p.changing {
+		g.changedBy = shortened(q.Script)
 	}
-	if reply.Answer == Session {
-		g.same[q.same()] = true
+	if reply.Answer == Session && (seen.state == nil || !p.changing) { // What a function does is not in the question.
+		g.same[q.same(seen.state)] = true
 	}
-	return &Pass{gate: g, dir: q.Dir, asked: true, changes: g.changes}, nil
+	return p, nil
+}
+
+// approved is the Pass of a question. The caller holds mu.
+func (g *Gate) approved(q *Question, seen sight, asked bool) *Pass {
+	p := &Pass{gate: g, question: q, asked: asked, seen: seen, changes: g.changes}
+	if seen.state != nil {
+		p.changes = seen.changes
+	}
+	p.changing = q.Input == "" && q.Judgement.mayChangeNames() && !g.contained()
+	p.changes += g.count(p.changing)
+	return p
 }
 
 // passes returns a Pass if nobody has to be asked.
-func (g *Gate) passes(q *Question) *Pass {
+func (g *Gate) passes(q *Question, seen sight) *Pass {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	q.Changed = q.Input == "" && g.changes > 0 && !g.contained()
-	same := g.same[q.same()]
+	q.Changed = q.Input == "" && g.changes > 0 && !g.contained() && seen.state == nil
+	same := g.same[q.same(seen.state)]
 	if q.Changed || q.Judgement.Verdict != Allow && !same {
 		return nil
 	}
-	return &Pass{gate: g, dir: q.Dir, asked: same, changes: g.changes}
-}
-
-// same is what the answer Session is for.
-func (q *Question) same() sameScript {
-	if q.Input != "" {
-		return sameScript{input: q.Input}
-	}
-	return sameScript{script: q.Script, dir: q.Dir}
+	return g.approved(q, seen, same)
 }
 
 // mayChangeNames reports whether a script that asks may change what names mean in its shell. A program that is called by its name
@@ -281,8 +323,14 @@ func (q *Question) same() sameScript {
 func (j Judgement) mayChangeNames() bool {
 	return slices.ContainsFunc(j.Findings, func(f Finding) bool {
 		writes := f.Kind == KindRedirection && f.Rule == ruleWrite
-		return f.Verdict != Allow && !writes && !(f.Kind == KindCommand && callsProgram(f.Text))
+		return f.Verdict != Allow && !writes && !f.readsOnly() && !(f.Kind == KindCommand && callsProgram(f.Text))
 	})
+}
+
+// readsOnly reports whether a finding is of what the shell has, and of nothing that runs in the shell: a function would.
+func (f Finding) readsOnly() bool {
+	kind, _, _ := strings.Cut(f.change, " ")
+	return kind == "variable" || kind == "hash" || kind == "descriptor"
 }
 
 // plainName is a command's name that bash does not expand.

@@ -32,6 +32,12 @@ func (w *walker) redirection(r *syntax.Redirect) {
 		}
 	case syntax.DplIn, syntax.DplOut:
 		if v.known && !v.many && (isNumber(v.text) || v.text == "-" || isNumber(strings.TrimSuffix(v.text, "-"))) {
+			if w.s.live != nil {
+				if changed, is := w.s.live.open[v.text]; is {
+					from, to := w.node(r)
+					w.changed(changed, from, to)
+				}
+			}
 			if strings.HasSuffix(v.text, "-") || len(v.text) > 1 {
 				ask(ruleWrite, "it moves or closes a descriptor")
 			}

@@ -14,6 +14,7 @@ const (
 	ruleDefinition  = "definition"       // a function
 	ruleWrite       = "write"            // a redirection that writes
 	ruleNull        = "null"             // one that writes nothing
+	ruleState       = "state"            // what the shell has
 	ruleInput       = "input"            // what is typed to a program
 	ruleRead        = "ask.read"         // a file that may have secrets
 	ruleFloor       = "floor.limpet"     // limpet's own files

@@ -99,6 +99,7 @@ func (w *walker) inner(text string, v value, posix bool) {
 			at = place{offset: from + 1} // The bytes are the same.
 		}
 	}
+	w.live(text, from, to)
 	in := w.s.walker(file, at)
 	in.depth = w.depth + 1
 	in.statements(file.Stmts)

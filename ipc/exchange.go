@@ -148,10 +148,10 @@ func (x *Exchange) Reads(ctx context.Context) bool {
 }
 
 // Save has bash write its state down, in the directory back if that is not empty and still
-// there. If there was no room for all of it, the error is a [*DiskError].
-func (x *Exchange) Save(ctx context.Context, back string) (saved.State, Record, error) {
+// there, and what else is asked for. If there was no room for all of it, the error is a [*DiskError].
+func (x *Exchange) Save(ctx context.Context, back string, more saved.More) (saved.State, Record, error) {
 	id := environ.NewID()
-	rec, err := x.ask(ctx, id, x.dir.saveLines(x.Names, id, back))
+	rec, err := x.ask(ctx, id, x.dir.saveLines(x.Names, id, back, more))
 	if err != nil {
 		return saved.State{}, rec, err
 	}

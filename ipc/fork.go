@@ -159,7 +159,7 @@ func (d *dir) saveFork(c Call) string {
 	}
 	fmt.Fprintf(&b, `%sprintf '\0%%s\0%%s\0' "${BASH_COMMAND-}" "$SHELLOPTS"; `, n)
 	fmt.Fprintf(&b, `%strap -p; %sprintf '\0'; %strap - DEBUG ERR RETURN; %sset +x; %sunset -v %s; %sprintf '\0'; `, n, n, n, n, n, freshVar, n)
-	fmt.Fprintf(&b, "%s; } >|%s || %s:; } 2>/dev/null", saved.Commands(n, c.ID, true), script.Quote(d.forkPath()), n)
+	fmt.Fprintf(&b, "%s; } >|%s || %s:; } 2>/dev/null", saved.Commands(n, c.ID, saved.Descriptors), script.Quote(d.forkPath()), n)
 	return b.String()
 }
 

@@ -156,7 +156,7 @@ func TestWhatIsRenderedIsTheGoldenTable(t *testing.T) {
 	section("the first line to a new bash", "it sources the prelude", d.startLine(id))
 	section("the copy of descriptor 0", "before the first command with Stdin", keepCommands()+"\n")
 	section("the second line once more", "a signal may have thrown it away", closing(Call{ID: id, Names: script.ViaBuiltin}))
-	section("saving the state", "", saveTo(script.ViaBuiltin, d.statePath(), id, false)+"; "+report(script.ViaBuiltin, id)+"\n")
+	section("saving the state", "", saveTo(script.ViaBuiltin, d.statePath(), id, saved.Nothing)+"; "+report(script.ViaBuiltin, id)+"\n")
 	section("going back first, if a request had a directory", "", d.goBack(script.ViaBuiltin, "/home/me", os.DevNull)+"\n")
 	section("the trap that saves the state when bash exits", "", d.exitTrap(seal)+"\n")
 	section("switching options off", "", switchOff(script.ViaBuiltin, []string{"errexit", "nounset"}, id))

@@ -25,10 +25,10 @@ func (d *dir) renameState() error {
 }
 
 // saveLines are the lines that make bash save its state and report; back is
-// where it goes before, if that is not empty and still there.
-func (d *dir) saveLines(n script.Names, id, back string) string {
+// where it goes before, if that is not empty and still there; more is what else it prints.
+func (d *dir) saveLines(n script.Names, id, back string, more saved.More) string {
 	d.emptyEval()
-	lines := saveTo(n, d.statePath(), id, false) + "; " + report(n, id) + "\n"
+	lines := saveTo(n, d.statePath(), id, more) + "; " + report(n, id) + "\n"
 	if back != "" {
 		lines = d.goBack(n, back, os.DevNull) + "; " + lines
 	}
@@ -39,7 +39,7 @@ func (d *dir) saveLines(n script.Names, id, back string) string {
 // when it exits. It is the one trace of limpet that a command can see, by
 // "trap -p"; it is taken out around scripts that deal with traps.
 func (d *dir) exitTrap(seal string) string {
-	return ownExitTrap(script.ViaBuiltin, saveTo(script.ViaBuiltin, d.exitPath(), seal, true))
+	return ownExitTrap(script.ViaBuiltin, saveTo(script.ViaBuiltin, d.exitPath(), seal, saved.Descriptors))
 }
 
 // ownExitTrap is the command that has a shell run commands when it exits. Bash runs such a trap in a
@@ -149,8 +149,8 @@ func (d *dir) takeFile(name string, parse func([]byte) (saved.State, error)) (sa
 }
 
 // saveTo is a command list that writes the state to path: see [saved.Commands].
-func saveTo(n script.Names, path, id string, descriptors bool) string {
-	return fmt.Sprintf("{ %s; } 2>/dev/null >|%s || %s:", saved.Commands(n, id, descriptors), script.Quote(path), n)
+func saveTo(n script.Names, path, id string, more saved.More) string {
+	return fmt.Sprintf("{ %s; } 2>/dev/null >|%s || %s:", saved.Commands(n, id, more), script.Quote(path), n)
 }
 
 // restore writes the script that brings pieces of a state back, and returns the lines

@@ -27,7 +27,7 @@ func TestAStateGoesFromOneBashToAnother(t *testing.T) {
 		t.Helper()
 		id := environ.NewID()
 		require.NoError(t, d.renameState())
-		read(append(lines, d.saveLines(script.ViaBuiltin, id, ""))...)
+		read(append(lines, d.saveLines(script.ViaBuiltin, id, "", saved.Nothing))...)
 		state, err := d.takeState(d.stateName, id, "seal")
 		require.NoError(t, err)
 		return state

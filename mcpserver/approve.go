@@ -55,26 +55,28 @@ func (c Caller) Waits(what string) (done func()) {
 var ErrNoChoice = errors.New("mcpserver: nothing was chosen")
 
 // Elicit has the client show its user a message, and returns which of the choices the user has made. That somebody looked away, or
-// that the client has accepted for them without a choice, is ErrNoChoice. Clients of the era from 2026-07-28 on cannot be
-// asked while a call is under way. It waits as long as ctx lasts.
+// that the client has accepted for them without a choice, is ErrNoChoice. It waits as long as ctx lasts, but for clients with
+// [Caller.Rounds].
 func (c Caller) Elicit(ctx context.Context, message string, choices ...string) (string, error) {
-	const choice = "answer"
-	res, err := c.c.request.Session.Elicit(ctx, &mcp.ElicitParams{
+	form := &mcp.ElicitParams{
 		Mode: "form", Message: message,
 		RequestedSchema: map[string]any{
-			"type": "object", "required": []string{choice},
-			"properties": map[string]any{choice: map[string]any{"type": "string", "title": "Answer", "enum": choices}},
+			"type": "object", "required": []string{choiceField},
+			"properties": map[string]any{choiceField: map[string]any{"type": "string", "title": "Answer", "enum": choices}},
 		},
-	})
+	}
+	if c.Rounds() {
+		return c.c.elicitByRounds(ctx, form, choices)
+	}
+	res, err := c.c.request.Session.Elicit(ctx, form)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNoChoice, err)
 	}
-	chosen, _ := res.Content[choice].(string)
-	if res.Action != "accept" || chosen == "" {
-		return "", ErrNoChoice
-	}
-	return chosen, nil
+	return chosen(res, choices)
 }
+
+// choiceField is that of the choice in a form.
+const choiceField = "answer"
 
 // manyRefusals is how many in a row tell a model to stop asking.
 const manyRefusals = 3

@@ -34,6 +34,8 @@ func (a *approver) Approve(ctx context.Context, act session.Action) (func(string
 	return nil, a.answer(ctx, act)
 }
 
+func (a *approver) Changed() {}
+
 func (a *approver) Fork() session.Approver { return a }
 
 // approving returns a host whose sessions ask a func.

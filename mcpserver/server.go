@@ -158,6 +158,7 @@ type Server struct {
 	mcp      *mcp.Server
 	results  results
 	queues   queues
+	rounds   rounds
 	places   places
 	followed followed
 

@@ -89,6 +89,9 @@ func add[In any, Out answer](s *Server, t tool[In, Out]) {
 		defer free()
 		c := &call{server: s, request: req}
 		out, err := t.call(context.WithValue(ctx, callerKey{}, c), c, in)
+		if needed, ok := errors.AsType[*inputNeeded](err); ok {
+			return needed.result(), nil
+		}
 		if p, ok := errors.AsType[problem](err); ok {
 			return failed(problems{p}.text(t.name, t.example)), nil
 		}

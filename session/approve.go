@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/script"
@@ -30,6 +31,10 @@ type Action struct {
 
 	// Input is the id of the job or of the terminal that it is typed to.
 	Input string
+
+	// Live returns what the session's shell has now that decides what a script means; nil where that cannot be told. It waits for the
+	// command that runs: an Approver that needs it returns its error as it is. Nil for Input.
+	Live func(context.Context) (*command.LiveState, error)
 }
 
 // ActionKind says what an Action is.
@@ -48,6 +53,9 @@ type Approver interface {
 	// Approve returns nil, and whether that still holds at a later moment, in that directory then, or why it may not be done. It
 	// may ask a person, and wait; ctx bounds that. A nil func means that it always holds.
 	Approve(ctx context.Context, a Action) (holds func(dir string) bool, err error)
+
+	// Changed says that the shell has another state, by Reset or Rollback. It holds up the shell, and may not use it.
+	Changed()
 
 	// Fork returns what decides for a session that begins with the state which this one's has now.
 	Fork() Approver
@@ -79,10 +87,41 @@ func (s *Session) approve(ctx context.Context, a Action) (holds func(dir string)
 		return nil, nil
 	}
 	a.Session = s.name
-	if holds, err = s.approver.Approve(ctx, a); err != nil {
+	if holds, err = s.approver.Approve(ctx, a); errors.Is(err, shell.ErrBusy) {
+		return nil, err
+	} else if err != nil {
 		return nil, &shell.RefusedError{Err: err}
 	}
 	return holds, nil
+}
+
+// renewed tells an Approver that the shell has another state, and then a func of the caller's, which may be nil.
+func renewed(then func(), a Approver) func() {
+	return func() {
+		a.Changed()
+		if then != nil {
+			then()
+		}
+	}
+}
+
+// live is Action.Live of a shell. Limit bounds the wait for the command that runs; 0: none.
+func live(sh *shell.PersistentShell, limit time.Duration) func(context.Context) (*command.LiveState, error) {
+	return func(ctx context.Context) (*command.LiveState, error) {
+		if limit > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, limit, shell.ErrBusy)
+			defer cancel()
+		}
+		state, err := sh.Live(ctx)
+		switch {
+		case errors.Is(err, shell.ErrBusy), ctx.Err() != nil:
+			return nil, err
+		case err != nil: // It cannot be told: the Approver decides without.
+			return nil, nil
+		}
+		return &state, nil
+	}
 }
 
 // approved runs a request in the shell when it was approved, in the directory and behind the commands for which it was.
@@ -93,6 +132,7 @@ func (s *Session) approved(ctx context.Context, sh *shell.PersistentShell, req c
 	for {
 		holds, err := s.approve(ctx, Action{
 			Kind: RunAction, Script: req.Script, Dir: under(sh.Dir(), req.Dir), Env: slices.Concat(req.UpdateEnv, req.Env), Unset: req.Unset,
+			Live: live(sh, req.TurnTimeout),
 		})
 		if err != nil {
 			return command.Result{ExitCode: command.CodeUnknown, Dir: sh.Dir()}, err

@@ -22,12 +22,12 @@ import (
 
 // approver lets scripts run where they were approved, refuses those that say no, and remembers what it was asked.
 type approver struct {
-	mu    sync.Mutex
-	name  string
-	used  bool
-	asked []session.Action
-	heard chan session.Action // each of them
-	forks int
+	mu             sync.Mutex
+	name           string
+	used           bool
+	asked          []session.Action
+	heard          chan session.Action // each of them
+	forks, changes int
 }
 
 var errNo = errors.New("no")
@@ -41,6 +41,12 @@ func (a *approver) Approve(_ context.Context, act session.Action) (func(string) 
 		return nil, errNo
 	}
 	return func(dir string) bool { return dir == act.Dir }, nil
+}
+
+func (a *approver) Changed() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.changes++
 }
 
 func (a *approver) Fork() session.Approver {
@@ -88,6 +94,8 @@ func TestAllThatRunsIsApproved(t *testing.T) {
 		_, refused := errors.AsType[*shell.RefusedError](err)
 		assert.True(t, refused, name)
 		last := a.asked[len(a.asked)-1]
+		assert.Equal(t, name != "input", last.Live != nil, name)
+		last.Live = nil
 		assert.Equal(t, "s", last.Session, name)
 		switch name {
 		case "a command":

@@ -38,7 +38,7 @@ func (s *Session) StartJob(ctx context.Context, spec jobs.Spec) (jobs.Job, error
 		return jobs.Job{}, err
 	}
 	defer done()
-	if _, err := s.approve(ctx, Action{Kind: JobAction, Script: spec.Command, Dir: where.dir, Env: spec.Env}); err != nil {
+	if _, err := s.approve(ctx, Action{Kind: JobAction, Script: spec.Command, Dir: where.dir, Env: spec.Env, Live: where.live}); err != nil {
 		return jobs.Job{}, err
 	}
 	spec.Session, spec.Dir, spec.Env = s.name, where.dir, append(where.env, spec.Env...)
@@ -65,7 +65,7 @@ func (s *Session) StartTerminal(ctx context.Context, spec terminal.Spec) (*termi
 		return nil, err
 	}
 	defer done()
-	if _, err := s.approve(ctx, Action{Kind: TerminalAction, Script: scriptOf(spec), Dir: where.dir, Env: spec.Env}); err != nil {
+	if _, err := s.approve(ctx, Action{Kind: TerminalAction, Script: scriptOf(spec), Dir: where.dir, Env: spec.Env, Live: where.live}); err != nil {
 		return nil, err
 	}
 	spec.Session, spec.Dir, spec.Env = s.name, where.dir, append(where.env, spec.Env...)
@@ -92,6 +92,7 @@ type surroundings struct {
 	dir       string
 	env       []string
 	transport transport.Transport
+	live      func(context.Context) (*command.LiveState, error)
 }
 
 // surroundings asks the shell, and makes an environment of what it exports. Call done when
@@ -109,7 +110,7 @@ func (s *Session) surroundings(ctx context.Context, dir string, of func(env []st
 		name, _, _ := strings.Cut(entry, "=")
 		return environ.Mark(name)
 	})
-	where.dir = under(sh.Dir(), dir)
+	where.dir, where.live = under(sh.Dir(), dir), live(sh, 0)
 	if s.policy == nil {
 		return where, done, nil
 	}

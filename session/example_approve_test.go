@@ -12,7 +12,7 @@ import (
 type gated struct{ *approval.Gate }
 
 func (g gated) Approve(ctx context.Context, a session.Action) (func(dir string) bool, error) {
-	pass, err := g.Pass(ctx, approval.Question{Script: a.Script, Dir: a.Dir, Input: a.Input})
+	pass, err := g.Pass(ctx, approval.Question{Script: a.Script, Dir: a.Dir, Input: a.Input, Look: a.Live})
 	if err != nil || a.Input != "" {
 		return nil, err
 	}

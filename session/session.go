@@ -65,6 +65,9 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 		s.approver = r.opts.Approve(Approved{name, spec.State != nil, s.policy})
 	}
 	s.opts.Admit = admit(s.opts.Admit)
+	if s.approver != nil {
+		s.opts.Hooks.Renewed = renewed(s.opts.Hooks.Renewed, s.approver)
+	}
 	s.opts.Dir = cmp.Or(spec.Dir, s.opts.Dir)
 	if s.policy != nil {
 		where, err := s.sandboxed(*s.policy)

@@ -118,7 +118,7 @@ type Options struct {
 	// It is called by one goroutine at a time, beside everything else. Its context ends when the program that asks does not wait
 	// any more, after 45 s, and when the shell is closed. The program gets the answer, and nobody else does; it is one line of at
 	// most 1023 bytes, and overwritten with zeros afterwards. An error means that there is no answer, and its text is told to the
-	// program. Then the same process does not ask the same again.
+	// program. Then the same process does not ask the same again. Behind a command in which sudo has asked, the shell runs sudo -k.
 	//
 	// Only processes that descend from this shell's bash are answered, but any of them can ask: see [command.PasswordQuestion]. It is
 	// not used with a Transport that is not the local one, as in a sandbox, and where there is no /proc: programs then fail as
@@ -163,6 +163,9 @@ type Hooks struct {
 	// Restarted is told when a bash was replaced, with the Restart of the
 	// Result. Reset replaces bash, too, but was asked for: it is not told.
 	Restarted func(*command.Restart)
+
+	// Renewed is told when Reset or Restore has given the shell another state, before a command can run with it; also if they have failed.
+	Renewed func()
 }
 
 // The defaults of [Options].

@@ -124,7 +124,7 @@ func (s *PersistentShell) openFresh(ctx context.Context, env []string) (*bash, e
 	if err != nil {
 		return nil, err
 	}
-	if err := b.saveNow(ctx, ""); err != nil {
+	if err := b.saveNow(ctx, "", saved.Nothing); err != nil {
 		b.discard()
 		return nil, b.startError(fmt.Errorf("asking a new bash for its state: %w", err))
 	}
@@ -237,7 +237,7 @@ func (b *bash) restored(ctx context.Context, state saved.State, given, refused [
 		return err
 	}
 	b.monitor = rec.Has("monitor")
-	if err := b.saveNow(ctx, ""); err != nil {
+	if err := b.saveNow(ctx, "", saved.Nothing); err != nil {
 		return err
 	}
 	b.options, b.given = slices.Clone(state.Begin), state.Given

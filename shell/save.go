@@ -169,13 +169,13 @@ func (b *bash) save(ctx context.Context) {
 
 // trySave saves the state, or says that it could not.
 func (b *bash) trySave(ctx context.Context, back string) {
-	if err := b.saveNow(ctx, back); err != nil {
+	if err := b.saveNow(ctx, back, saved.Nothing); err != nil {
 		b.opts.Logger.Warn("limpet: the shell's state was not saved", "err", err)
 	}
 }
 
-// saveNow saves the state, of bash in the directory back if that is not empty.
-func (b *bash) saveNow(ctx context.Context, back string) (err error) {
+// saveNow saves the state, of bash in the directory back if that is not empty, and what else is asked for.
+func (b *bash) saveNow(ctx context.Context, back string, more saved.More) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout+forSize(max(b.taken.size, b.saved.state.Size())))
 	defer cancel()
 	began := time.Now()
@@ -183,7 +183,7 @@ func (b *bash) saveNow(ctx context.Context, back string) (err error) {
 		b.saved.err, b.saved.when, b.saved.cost = err, time.Now(), time.Since(began)
 	}()
 	b.resume()
-	state, rec, err := b.exchange.Save(ctx, back)
+	state, rec, err := b.exchange.Save(ctx, back, more)
 	if err != nil {
 		return err
 	}

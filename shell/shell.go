@@ -55,8 +55,9 @@ type PersistentShell struct {
 	handed   []*Running    // commands that went, with their bash and mark
 	guarded  chan struct{} // closed when the guard knows of the mark
 
-	mark atomic.Pointer[string] // entry, for those who have not got the turn
-	asks *askpass.Server        // nil: programs are left to ask as they like
+	mark   atomic.Pointer[string] // entry, for those who have not got the turn
+	asks   *askpass.Server        // nil: programs are left to ask as they like
+	ticket atomic.Bool            // sudo may remember a password
 
 	mu       sync.Mutex // after turn, never the other way round
 	dir      string
@@ -162,12 +163,14 @@ func (s *PersistentShell) Do(ctx context.Context, req command.Request) (command.
 			return nothing, &RefusedError{err}
 		}
 	}
+	s.endTicket() // Of what a command has left in the background.
 	run, done := s.running(ctx)
 	if hook := s.opts.Hooks.Started; hook != nil {
 		hook(req)
 	}
 	res, err := s.do(run, req)
 	done()
+	s.endTicket()
 	if hook := s.opts.Hooks.Finished; hook != nil {
 		hook(req, res, err)
 	}
@@ -356,6 +359,7 @@ func (s *PersistentShell) Reset(ctx context.Context) error {
 		return err
 	}
 	defer s.give()
+	defer s.renewed()
 	s.endBash((*bash).close)
 	s.died, s.unheard = &death{reset: true}, nil
 	var err error
@@ -368,6 +372,12 @@ func (s *PersistentShell) Reset(ctx context.Context) error {
 	s.dir = s.bash.dir()
 	s.mu.Unlock()
 	return nil
+}
+
+func (s *PersistentShell) renewed() {
+	if hook := s.opts.Hooks.Renewed; hook != nil {
+		hook()
+	}
 }
 
 // Dir returns the shell's current directory: where the last command left it.

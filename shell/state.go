@@ -79,7 +79,7 @@ func (s *PersistentShell) Checkpoint(ctx context.Context) (State, error) {
 			if err := b.exchange.Renew(); err != nil {
 				return err
 			}
-			if err := b.saveNow(ctx, b.back); err != nil {
+			if err := b.saveNow(ctx, b.back, saved.Nothing); err != nil {
 				return err
 			}
 		}
@@ -103,6 +103,7 @@ func (s *PersistentShell) Restore(ctx context.Context, state State) (*command.Re
 		return nil, err
 	}
 	defer s.give()
+	defer s.renewed()
 	<-s.guarded
 	if b := s.bash; b != nil {
 		if !b.dead() {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -185,37 +186,50 @@ func TestAnAgentCannotAnswerItself(t *testing.T) {
 }
 
 // Whatever makes a name mean something else is approved as such, and from then on nothing is taken for what it says.
-func TestWhatMakesANameAnotherMakesAllAsk(t *testing.T) {
+func TestWhatMakesANameAnotherAsks(t *testing.T) {
 	p := newMCPPlace(t)
 	t.Setenv("XDG_STATE_HOME", p.state)
+	require.NoError(t, os.WriteFile(filepath.Join(p.dir, "e"), []byte("ls() { touch made; }\n"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(p.dir, "bin"), 0o700))
+	require.NoError(t, os.Symlink("/bin/touch", filepath.Join(p.dir, "bin", "ls")))
 	c := p.stdio("--approve", "ask")
 	tm := onTerminal(t, p.home, "xterm", "approvals", "answer", "--wait")
 	in := func(session, command string) map[string]any {
 		return map[string]any{"session": session, "command": command}
 	}
-	for session, script := range map[string]string{
-		"function": "ls() { touch made; }", "alias": "alias ls='touch made'", "path": `PATH=$PWD:$PATH`, "hash": "hash -p /bin/touch ls", "startup": "export BASH_ENV=$PWD/e",
-		"sourced": "source ./e", "evaluated": "eval 'ls() { touch made; }'", "trapped": "trap 'touch made' USR1", "pointed": "declare -n PATH=x",
-	} {
-		made := calls(t, c.ClientSession, "run_command", in(session, script))
+	// asks sees the question about a script, and says no.
+	asks := func(session, script, why string) {
+		asked := calls(t, c.ClientSession, "run_command", in(session, script))
 		tm.sees("  | " + script + "\r\n")
+		tm.sees(why)
+		tm.sees("any other key: no")
+		tm.types("n")
+		assert.Contains(t, (<-asked).text, why, session)
+	}
+	for session, row := range map[string]struct{ script, then, why string }{
+		"function":  {"ls() { touch made; }", "ls", "ls is a function here, since: ls()"},
+		"alias":     {"shopt -s expand_aliases; alias ls='touch made'", "ls", "ls is an alias here"},
+		"path":      {"PATH=$PWD/bin:$PATH", "ls", "PATH was changed here: ls is"},
+		"hash":      {"hash -p /bin/touch ls", "ls", "ls is /bin/touch here"},
+		"startup":   {"export BASH_ENV=$PWD/e", "bash -c ls", "BASH_ENV was exported here"},
+		"sourced":   {"source ./e", "ls", "ls is a function here, since: source ./e"},
+		"evaluated": {"eval 'ls() { touch made; }'", "ls", "ls is a function here"},
+		"trapped":   {"trap 'touch made' USR1", "ls", "a trap for SIGUSR1 runs commands"},
+		"pointed":   {"declare -n PATH=x", "ls", "PATH was changed here"},
+	} {
+		made := calls(t, c.ClientSession, "run_command", in(session, row.script))
+		tm.sees("  | " + row.script + "\r\n")
 		tm.sees("any other key: no")
 		tm.types("s") // It does not mean that of what comes after it.
 		<-made
-		asked := calls(t, c.ClientSession, "run_command", in(session, "ls"))
-		tm.sees("  | ls\r\n")
-		tm.sees("names may mean something else in this shell than in a new one")
-		tm.sees("any other key: no")
-		tm.types("n")
-		assert.Contains(t, (<-asked).text, "names may mean something else in this shell than in a new one; the answer was no", session)
+		if session != "trapped" && session != "pointed" {
+			assert.False(t, (<-calls(t, c.ClientSession, "run_command", in(session, "cat /dev/null; wc -l </dev/null"))).failed, "%s is no matter here", session)
+		}
+		asks(session, row.then, row.why)
 	}
 	fork := calls(t, c.ClientSession, "session_fork", map[string]any{"session": "function", "new_session": "fork"})
 	require.False(t, (<-fork).failed)
-	asked := calls(t, c.ClientSession, "run_command", in("fork", "ls"))
-	tm.sees("names may mean something else in this shell than in a new one")
-	tm.sees("any other key: no")
-	tm.types("n")
-	assert.True(t, (<-asked).failed)
+	asks("fork", "ls", "ls is a function here")
 	require.NoFileExists(t, filepath.Join(p.dir, "made"))
 	over(tm, c)
 }
@@ -254,34 +268,36 @@ func TestAHostAsksItsUser(t *testing.T) {
 		"no choice": {&mcp.ElicitResult{Action: "accept"}, 0, 2},
 		"declined":  {&mcp.ElicitResult{Action: "decline"}, 0, 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := newMCPPlace(t)
-			var shown []string
-			p.version = "2025-11-25"
-			p.client = &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-				shown = append(shown, r.Params.Message) // One question at a time.
-				return c.result, nil
-			}}
-			client := p.stdio("--approve", "ask", "--elicit", "--approve-wait", "500ms")
-			ran := 0
-			for range 2 {
-				res := <-calls(t, client.ClientSession, "run_command", runs("echo x >>made\x1b[2J"))
-				if !res.failed {
-					ran++
-				} else if c.result.Content == nil {
-					assert.Contains(t, res.text, "nobody has answered within 500ms")
-				} else {
-					assert.Contains(t, res.text, "the answer was no")
+		for _, version := range []string{"2025-11-25", "2026-07-28"} {
+			t.Run(name+" "+version, func(t *testing.T) {
+				p := newMCPPlace(t)
+				var shown []string
+				p.version = version
+				p.client = &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					shown = append(shown, r.Params.Message) // One question at a time.
+					return c.result, nil
+				}}
+				client := p.stdio("--approve", "ask", "--elicit", "--approve-wait", "500ms")
+				ran := 0
+				for range 2 {
+					res := <-calls(t, client.ClientSession, "run_command", runs("echo x >>made\x1b[2J"))
+					if !res.failed {
+						ran++
+					} else if c.result.Content == nil {
+						assert.Contains(t, res.text, "nobody has answered within 500ms")
+					} else {
+						assert.Contains(t, res.text, "the answer was no")
+					}
 				}
-			}
-			assert.Equal(t, c.runs, ran)
-			require.Len(t, shown, c.asked)
-			assert.Contains(t, shown[0], "session default asks: may this run in "+p.dir+"?")
-			assert.Contains(t, shown[0], `  | echo x >>made\x1b[2J`)
-			assert.Contains(t, shown[0], "it writes a file (write)")
-			client.leaves()
-			p.gone("closed")
-		})
+				assert.Equal(t, c.runs, ran)
+				require.Len(t, shown, c.asked)
+				assert.Contains(t, shown[0], "session default asks: may this run in "+p.dir+"?")
+				assert.Contains(t, shown[0], `  | echo x >>made\x1b[2J`)
+				assert.Contains(t, shown[0], "it writes a file (write)")
+				client.leaves()
+				p.gone("closed")
+			})
+		}
 	}
 }
 

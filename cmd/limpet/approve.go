@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/approve"
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/askpass"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/shell"
 )
 
 func approveCommand() *cobra.Command {
@@ -67,7 +71,7 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	if err != nil {
 		return nil, err
 	}
-	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), Contained: asked && policy.Contains()}
+	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), File: approve.File, Contained: asked && policy.Contains()}
 	g := &gate{}
 	switch f.mode {
 	case "off":
@@ -117,10 +121,31 @@ func (g *gate) check(ctx context.Context, sh runsIn, console *console, file, tex
 	}
 	g.file, g.console = file, console
 	for {
-		dir := sh.Dir()
-		if err := g.Check(ctx, text, dir); err != nil || sh.Dir() == dir {
+		q := approval.Question{Script: text, Dir: sh.Dir()}
+		if own, is := sh.(*shell.PersistentShell); is {
+			q.Look = lookAt(own)
+		}
+		if _, err := g.Pass(ctx, q); err != nil || sh.Dir() == q.Dir {
 			return err
 		}
+	}
+}
+
+// lookAt returns what a shell has. What it began with is what limpet has: variables of the command line may change what programs do.
+func lookAt(sh *shell.PersistentShell) func(context.Context) (*command.LiveState, error) {
+	return func(ctx context.Context) (*command.LiveState, error) {
+		state, err := sh.Live(ctx)
+		if err != nil {
+			return nil, context.Cause(ctx) // Where it cannot be told, the script asks.
+		}
+		began := slices.Concat(os.Environ(), shell.DefaultEnv())
+		for _, entry := range state.Env {
+			if name, _, _ := strings.Cut(entry, "="); slices.Contains(askpass.Names, name) { // Limpet's own.
+				began = append(began, entry)
+			}
+		}
+		state.Env = began
+		return &state, nil
 	}
 }
 

@@ -178,11 +178,22 @@ func TestJobsAndTerminalsAskBeforeTheyStart(t *testing.T) {
 	}
 }
 
-func TestVariablesOnTheCommandLineMakeAllAsk(t *testing.T) {
-	tm := onTerminal(t, testenv.TempDir(t), "xterm", "run", "--approve", "ask", "--env", "PATH=/tmp:"+os.Getenv("PATH"), "ls")
-	tm.sees("names may mean something else in this shell than in a new one")
-	tm.types("n")
-	tm.exits(codeCannot)
+// What stands in variables of the command line and in startup files is looked at, and what came of it asks.
+func TestVariablesAndStartupFilesAreLookedAt(t *testing.T) {
+	home := testenv.TempDir(t)
+	require.NoError(t, os.Symlink("/bin/true", filepath.Join(home, "ls")))
+	rc := filepath.Join(home, "rc")
+	require.NoError(t, os.WriteFile(rc, []byte("wc() { :; }\n"), 0o600))
+	with := []string{"run", "--approve", "ask", "--env", "PATH=" + home + ":" + os.Getenv("PATH"), "--init", rc}
+	tm := onTerminal(t, home, "xterm", append(with, "cat </dev/null; echo over")...)
+	tm.sees("over")
+	tm.exits(0)
+	for script, why := range map[string]string{"ls": "PATH was changed here: ls is", "echo | wc": "wc is a function here"} {
+		tm := onTerminal(t, home, "xterm", append(with, script)...)
+		tm.sees(why)
+		tm.types("n")
+		tm.exits(codeCannot)
+	}
 }
 
 func TestREPLAsks(t *testing.T) {

@@ -145,6 +145,18 @@ func TestSudoAsksAtTheTerminal(t *testing.T) {
 		tm = u.runs(t, "session", "close", "sudo")
 		tm.exits(0)
 	})
+	t.Run("each command again", func(t *testing.T) {
+		tm := u.runs(t, "run", "sudo -A id -un; sudo -A id -un", "sudo -A id -un; echo $?")
+		for _, times := range []int{2, 1} {
+			tm.sees(passwordPrompt)
+			tm.types(u.password + "\r")
+			for range times { // Within a command sudo remembers.
+				tm.sees("root\r\n")
+			}
+		}
+		tm.sees("0\r\n")
+		tm.exits(0)
+	})
 	t.Run("in the repl", func(t *testing.T) {
 		tm := u.runs(t, "repl")
 		tm.sees(" $ ")

@@ -30,6 +30,8 @@ func AwaitStop(ID, time.Duration) bool       { return false }
 func Dir(int) (string, error)                { return "", errors.ErrUnsupported }
 func InDeadDir(int) bool                     { return false }
 func Descriptors(int) (int, error)           { return 0, errors.ErrUnsupported }
+func Numbers(int) ([]int, error)             { return nil, errors.ErrUnsupported }
+func Libraries(int) ([]string, error)        { return nil, errors.ErrUnsupported }
 func Now() uint64                            { return 0 }
 func AwaitsInput(int, string) bool           { return false }
 func Stdin(int) string                       { return "" }

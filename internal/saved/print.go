@@ -19,14 +19,22 @@ const (
 	partSet     // set -o, completions, disabled builtins
 	partSoft    // limits
 	partHard
-	partOpen // the paths of its descriptors, when it exits
+	partMore // what else was asked for: see [More]
 	partSeal
 	parts
 )
 
-// Commands is a command list by which bash prints its state, sealed by id, with builtins
-// alone. With descriptors, the paths of those are in it: that is for a bash that ends.
-func Commands(n script.Names, id string, descriptors bool) string {
+// More is what bash prints besides its state.
+type More int
+
+const (
+	Nothing     More = iota
+	Descriptors      // the paths of its descriptors: for a bash that ends
+	Names            // its builtins, and the files of programs that it remembers: for [State.Live]
+)
+
+// Commands is a command list by which bash prints its state, sealed by id, with builtins alone.
+func Commands(n script.Names, id string, more More) string {
 	commands := []string{
 		`printf '%s\0' "${PWD-}"`,
 		`printf '%s ' "${FUNCNAME[@]-}"`, `printf '\0'`,
@@ -40,8 +48,11 @@ func Commands(n script.Names, id string, descriptors bool) string {
 		"ulimit -Sa", `printf '\0'`,
 		"ulimit -Ha", `printf '\0'`,
 	}
-	if descriptors {
+	switch more {
+	case Descriptors:
 		commands = append(commands, `printf '%s ' /proc/self/fd/*`)
+	case Names:
+		commands = append(commands, "enable -a", "hash -l")
 	}
 	commands = append(commands, `printf '\0%s' `+id)
 	return string(n) + strings.Join(commands, "; "+string(n))

@@ -196,7 +196,7 @@ func feed(t *testing.T, lines []string, names []script.Names) (states []State) {
 	file := func(i int) string { return filepath.Join(dir, strconv.Itoa(i)) }
 	for i, line := range lines {
 		input.WriteString(line)
-		fmt.Fprintf(&input, "{ %s; } 2>/dev/null >|%s\n", Commands(names[i], "id", false), script.Quote(file(i)))
+		fmt.Fprintf(&input, "{ %s; } 2>/dev/null >|%s\n", Commands(names[i], "id", Nothing), script.Quote(file(i)))
 	}
 	cmd := exec.Command("bash", "--noprofile", "--norc", "--noediting", "-i")
 	cmd.Stdin = strings.NewReader(input.String())

@@ -129,8 +129,10 @@ func Parse(b []byte, name, id, seal string) (State, error) {
 		}
 	}
 	slices.Sort(state.LeftOut)
-	state.Open = openDescriptors(part[partOpen])
-	part[partOpen] = nil
+	if !bytes.HasPrefix(part[partMore], []byte("enable ")) { // Else they are names: see Live.
+		state.Open = openDescriptors(part[partMore])
+		part[partMore] = nil
+	}
 	copy(state.part[:], part)
 	return state, nil
 }

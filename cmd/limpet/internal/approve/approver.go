@@ -36,7 +36,7 @@ const DefaultWait = 5 * time.Minute
 func (s Sessions) Approver(of session.Approved) session.Approver {
 	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
 	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, of.Name, q) }, &approval.Options{
-		Home: home, Load: Rules, Exported: Exported(s.Env), Contained: of.Policy != nil && of.Policy.Contains(),
+		Home: home, Load: Rules, Exported: Exported(s.Env), File: File, Contained: of.Policy != nil && of.Policy.Contains(),
 	})
 	if of.Used || s.Changed {
 		g.Changed()
@@ -70,7 +70,7 @@ func (a approver) Approve(ctx context.Context, act session.Action) (func(dir str
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errNobody)
 	defer cancel()
-	q := approval.Question{Script: whole(act), Dir: act.Dir, Input: act.Input}
+	q := approval.Question{Script: whole(act), Dir: act.Dir, Input: act.Input, Look: act.Live}
 	pass, err := a.gate.Pass(ctx, q)
 	if errors.Is(err, errNobody) {
 		err = fmt.Errorf("%w: nobody has answered within %v; a person answers by limpet approvals answer, at a terminal", a.gate.Unanswered(q), rounded(wait))
@@ -80,6 +80,9 @@ func (a approver) Approve(ctx context.Context, act session.Action) (func(dir str
 	}
 	return pass.Holds, nil
 }
+
+// Changed implements session.Approver.
+func (a approver) Changed() { a.gate.Changed() }
 
 // Fork implements session.Approver.
 func (a approver) Fork() session.Approver { return approver{a.gate.Fork(), a.wait} }
@@ -128,7 +131,12 @@ func (s Sessions) ask(ctx context.Context, name string, q approval.Question) (ap
 	ways := []func(context.Context) (approval.Reply, error){
 		func(ctx context.Context) (approval.Reply, error) { return questions.Ask(ctx, dir, open) },
 	}
-	if s.Elicit && called {
+	switch {
+	case s.Elicit && called && c.Rounds(): // The host has asked its user by now, or does so when this call has ended.
+		if reply, err := elicit(ctx, c, open); !errors.Is(err, mcpserver.ErrNoChoice) {
+			return reply, err
+		}
+	case s.Elicit && called:
 		ways = append(ways, func(ctx context.Context) (approval.Reply, error) { return elicit(ctx, c, open) })
 	}
 	return first(ctx, ways)
