@@ -75,9 +75,16 @@ type passKey struct{}
 var errChanged = errors.New("what was approved is not so any more")
 
 // Approve asks the session's Approver about what is typed to a job or a terminal of the session, by its id. Without an Approver
-// it returns nil. What runs in the session, and is started there, asks by itself.
+// it is approved. What is, or is not, is recorded. What runs in the session, and is started there, asks by itself.
 func (s *Session) Approve(ctx context.Context, id, text string) error {
-	_, err := s.approve(ctx, Action{Kind: InputAction, Script: text, Input: id})
+	r := s.recorded(Action{Kind: InputAction, Script: text, Input: id})
+	_, err := s.approve(ctx, r.action)
+	if err == nil {
+		err = r.begins(ctx, s)
+	}
+	if err != nil {
+		r.ends(ctx, s, Record{Err: err})
+	}
 	return err
 }
 
@@ -145,13 +152,19 @@ func (s *Session) approved(ctx context.Context, sh *shell.PersistentShell, req c
 }
 
 // admit is what the shell asks about the command that has its turn, and then a func of the caller's, which may be nil.
-func admit(then func(context.Context, command.Request, string) error) func(context.Context, command.Request, string) error {
+func (s *Session) admit(then func(context.Context, command.Request, string) error) func(context.Context, command.Request, string) error {
 	return func(ctx context.Context, req command.Request, dir string) error {
 		if holds, _ := ctx.Value(passKey{}).(func(string) bool); holds != nil && !holds(dir) {
 			return errChanged
 		}
 		if then != nil {
 			if err := then(ctx, req, dir); err != nil {
+				return err
+			}
+		}
+		if r, _ := ctx.Value(recordedKey{}).(*recorded); r != nil {
+			r.action.Dir = dir
+			if err := r.begins(ctx, s); err != nil {
 				return err
 			}
 		}

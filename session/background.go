@@ -38,7 +38,8 @@ func (s *Session) StartJob(ctx context.Context, spec jobs.Spec) (jobs.Job, error
 		return jobs.Job{}, err
 	}
 	defer done()
-	if _, err := s.approve(ctx, Action{Kind: JobAction, Script: spec.Command, Dir: where.dir, Env: spec.Env, Live: where.live}); err != nil {
+	record, err := s.starts(ctx, Action{Kind: JobAction, Script: spec.Command, Dir: where.dir, Env: spec.Env, Live: where.live})
+	if err != nil {
 		return jobs.Job{}, err
 	}
 	spec.Session, spec.Dir, spec.Env = s.name, where.dir, append(where.env, spec.Env...)
@@ -46,6 +47,7 @@ func (s *Session) StartJob(ctx context.Context, spec jobs.Spec) (jobs.Job, error
 		spec.Transport = where.transport
 	}
 	job, err := r.Start(ctx, spec)
+	record.ends(ctx, s, Record{Started: job.ID, Err: err})
 	if err == nil && len(spec.Watch) > 0 && !spec.Notify {
 		s.r.watch(job.ID)
 	}
@@ -65,14 +67,34 @@ func (s *Session) StartTerminal(ctx context.Context, spec terminal.Spec) (*termi
 		return nil, err
 	}
 	defer done()
-	if _, err := s.approve(ctx, Action{Kind: TerminalAction, Script: scriptOf(spec), Dir: where.dir, Env: spec.Env, Live: where.live}); err != nil {
+	record, err := s.starts(ctx, Action{Kind: TerminalAction, Script: scriptOf(spec), Dir: where.dir, Env: spec.Env, Live: where.live})
+	if err != nil {
 		return nil, err
 	}
 	spec.Session, spec.Dir, spec.Env = s.name, where.dir, append(where.env, spec.Env...)
 	if where.transport != nil {
 		spec.Transport = where.transport
 	}
-	return r.Start(ctx, spec)
+	one, err := r.Start(ctx, spec)
+	last := Record{Err: err}
+	if err == nil {
+		last.Started = one.Info().ID
+	}
+	record.ends(ctx, s, last)
+	return one, err
+}
+
+// starts asks whether something may be started, and takes down that it is. Call ends on what it returns when it is started.
+func (s *Session) starts(ctx context.Context, a Action) (*recorded, error) {
+	r := s.recorded(a)
+	_, err := s.approve(ctx, a)
+	if err == nil {
+		err = r.begins(ctx, s)
+	}
+	if err != nil {
+		r.ends(ctx, s, Record{Err: err})
+	}
+	return r, err
 }
 
 // Jobs returns the jobs of all sessions of the registry: see [Registry.Jobs].

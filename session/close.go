@@ -36,6 +36,7 @@ func (s *Session) Close() error {
 		s.busy.Wait() // Whoever was at it got ErrClosed from the shell.
 		s.err = errors.Join(s.err, s.endRest())
 		s.r.remove(s)
+		_ = s.record(context.Background(), Record{Kind: CloseRecord, Err: s.err}) // It is closed.
 	})
 	<-s.over
 	return s.err

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -53,6 +54,14 @@ type Options struct {
 	// Approve returns what decides about all that runs in a session, is started there, or typed to that. It is called when
 	// the session is made. Nil, or a nil Approver, means that whatever somebody wants is done.
 	Approve func(Approved) Approver
+
+	// Record writes down what is done in the sessions: before it is done, and when it is over. It is called from several goroutines,
+	// holds up what it is told of, and must not use the registry. What is typed to jobs and terminals is recorded by who calls [Session.Approve]
+	// before. An error is logged, and the first of several in a row is a notice of the session. Nil means that nothing is recorded.
+	Record func(ctx context.Context, r Record) error
+
+	// MustRecord refuses what cannot be recorded before it is done, with the error of Record in a [*shell.RefusedError].
+	MustRecord bool
 
 	// Logger takes what an operator may want to know. Nil means silence.
 	Logger *slog.Logger

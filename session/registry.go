@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/rundir"
@@ -44,6 +45,7 @@ type Registry struct {
 	terminals *terminal.Registry
 	attach    *remote.Server // nil if other programs cannot reach the terminals
 	notices   notices
+	actions   atomic.Int64 // that were recorded
 	events    events
 
 	closeOne sync.Once
@@ -91,7 +93,7 @@ var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // ErrName, ErrTooMany, ErrClosed, and those of [sandbox.New] and [sandbox.Transport.Shield].
 func (r *Registry) Open(ctx context.Context, name string, spec *Spec) (*Session, error) {
 	for {
-		s, err := r.find(name, spec)
+		s, err := r.find(ctx, name, spec)
 		if err != nil {
 			return nil, &Error{Op: "open", Session: name, Err: err, Remedy: r.remedy(err)}
 		}
@@ -107,7 +109,7 @@ func (r *Registry) Open(ctx context.Context, name string, spec *Spec) (*Session,
 }
 
 // find returns the session of that name, or makes it.
-func (r *Registry) find(name string, spec *Spec) (*Session, error) {
+func (r *Registry) find(ctx context.Context, name string, spec *Spec) (*Session, error) {
 	if !names.MatchString(name) {
 		return nil, ErrName
 	}
@@ -116,11 +118,11 @@ func (r *Registry) find(name string, spec *Spec) (*Session, error) {
 	if s := r.sessions[name]; s != nil {
 		return s, nil
 	}
-	return r.make(name, spec)
+	return r.make(ctx, name, spec)
 }
 
 // make makes a session. The caller holds mu.
-func (r *Registry) make(name string, spec *Spec) (*Session, error) {
+func (r *Registry) make(ctx context.Context, name string, spec *Spec) (*Session, error) {
 	if r.closed {
 		return nil, ErrClosed
 	}
@@ -128,6 +130,9 @@ func (r *Registry) make(name string, spec *Spec) (*Session, error) {
 		return nil, fmt.Errorf("%w: %d", ErrTooMany, r.opts.MaxSessions)
 	}
 	s, err := newSession(r, name, spec)
+	if err == nil {
+		err = s.record(ctx, Record{Kind: OpenRecord, Action: Action{Dir: s.opts.Dir}})
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
@@ -45,6 +46,8 @@ type Session struct {
 	commands    int
 	checkpoints []Checkpoint
 
+	unrecorded atomic.Bool // what was to be recorded last could not be
+
 	closeOne sync.Once
 	over     chan struct{} // closed when Close is through
 	err      error         // of Close
@@ -64,7 +67,7 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 	if s.approver = spec.approver; s.approver == nil && r.opts.Approve != nil {
 		s.approver = r.opts.Approve(Approved{name, spec.State != nil, s.policy})
 	}
-	s.opts.Admit = admit(s.opts.Admit)
+	s.opts.Admit = s.admit(s.opts.Admit)
 	if s.approver != nil {
 		s.opts.Hooks.Renewed = renewed(s.opts.Hooks.Renewed, s.approver)
 	}
@@ -135,6 +138,7 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 	defer done()
 	defer s.notes(req.Script)()
 	ctx, end := s.watch(ctx, &req)
+	ctx, ends := s.recordedCommand(ctx, req)
 	res, err := s.approved(ctx, sh, req)
 	if handed, ok := errors.AsType[*shell.HandedOverError](err); ok {
 		err = s.adopt(ctx, handed, err)
@@ -143,6 +147,7 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 		}
 	}
 	end(res, err)
+	ends(res, err)
 	return res, err
 }
 

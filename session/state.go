@@ -26,7 +26,7 @@ func (s *Session) Fork(ctx context.Context, name string) (Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	fork, err := s.r.fork(s, name, state)
+	fork, err := s.r.fork(ctx, s, name, state)
 	if err != nil {
 		return nil, &Error{Op: "fork to", Session: name, Err: err, Remedy: s.r.remedy(err)}
 	}
@@ -34,7 +34,7 @@ func (s *Session) Fork(ctx context.Context, name string) (Handle, error) {
 }
 
 // fork makes a session that begins with a state.
-func (r *Registry) fork(from *Session, name string, state shell.State) (*Session, error) {
+func (r *Registry) fork(ctx context.Context, from *Session, name string, state shell.State) (*Session, error) {
 	if !names.MatchString(name) {
 		return nil, ErrName
 	}
@@ -47,7 +47,7 @@ func (r *Registry) fork(from *Session, name string, state shell.State) (*Session
 	if from.approver != nil {
 		spec.approver = from.approver.Fork()
 	}
-	return r.make(name, spec)
+	return r.make(ctx, name, spec)
 }
 
 // State returns the state that the session's shell has now, for [Spec.State], also of another

@@ -34,6 +34,7 @@ type mcpFlags struct {
 	keep                string
 	on                  sessions.On
 	approve             mcpApprove
+	audit               auditFlags
 	quiet               bool // what there is to be warned of was said before
 }
 
@@ -120,6 +121,7 @@ func (f *mcpFlags) add(cmd *cobra.Command) {
 	durationVar(flags, &f.maxTimeout, "max-timeout", mcpserver.DefaultMaxTimeout, "let no call ask for a longer `TIME` than this")
 	flags.StringVar(&f.onTimeout, "on-timeout", "stop", "what a timeout does, if the call does not say otherwise: stop, or background, where the command runs on as a job")
 	f.approve.add(cmd)
+	f.audit.add(cmd)
 	share("idle-timeout")
 	share(mcpShellNames...)
 	share(sandboxNames...)
@@ -234,6 +236,9 @@ func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
 	if err != nil {
 		return none(err)
 	}
+	if f.approve.record, err = f.audit.open(cmd); err != nil {
+		return none(err)
+	}
 	approve, err := f.approve.sessions(cmd, &f.shell, env)
 	if err != nil {
 		return none(err)
@@ -256,6 +261,7 @@ func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
 				AskPassword: f.approve.passwords(),
 			},
 			Policy: policy, StateDir: f.state, MaxSessions: f.maxSessions, IdleTimeout: idle, Approve: approve,
+			Record: f.approve.record.records(), MustRecord: f.audit.required,
 		},
 		server: mcpserver.Options{
 			Timeout: f.timeout, MaxTimeout: f.maxTimeout, IdleTimeout: f.shell.idleTimeout, OnTimeout: f.onTimeout,

@@ -20,6 +20,8 @@ type mcpApprove struct {
 
 	askpass bool // programs may ask for passwords
 
+	record *recorder // nil: nothing is written down
+
 	dir func() (string, error) // where people are asked; nil: where the user's programs do
 }
 
@@ -47,7 +49,7 @@ func (f *mcpApprove) passwords() func(context.Context, command.PasswordQuestion)
 	if !f.askpass {
 		return nil
 	}
-	return approve.Sessions{From: "limpet mcp", Dir: f.where()}.Password
+	return f.record.passwords(approve.Sessions{From: "limpet mcp", Dir: f.where()}.Password)
 }
 
 // sessions returns what decides about a session, for session.Options; nil: nothing does.
@@ -61,6 +63,7 @@ func (f *mcpApprove) sessions(cmd *cobra.Command, shell *shellFlags, env []strin
 	}
 	s := approve.Sessions{
 		Mode: f.mode, Changed: shell.login || len(shell.initFiles) > 0, Wait: f.wait, Elicit: f.elicit, From: "limpet mcp", Dir: f.where(), Env: env,
+		Asked: f.record.asked,
 	}
 	switch f.mode {
 	case "off":

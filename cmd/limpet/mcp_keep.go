@@ -67,6 +67,7 @@ func (f *mcpFlags) runKept(cmd *cobra.Command) error {
 	}
 	args := f.bornArgs(cmd)
 	spec := &keeper.Spec{Dir: opts.sessions.Shell.Dir, Env: opts.sessions.Shell.Env, Args: args}
+	f.audit.spec(spec)
 	door, err := onStdio()
 	if err != nil {
 		return err
@@ -114,6 +115,10 @@ func attach(ctx context.Context, r *keeper.Registry, name string, own bool, spec
 			kept.Disconnect()
 			return nil, nil, fmt.Errorf("session %q is there, and was made with other flags (%s): limpet session close %s ends it, or --keep=NAME names another one",
 				one, cmp.Or(strings.Join(slices.DeleteFunc(slices.Clone(had), func(a string) bool { return a == keptArg }), " "), "none"), one)
+		}
+		if had := kept.Record.Spec; !kept.Made && (had.Audit != spec.Audit || had.AuditRequired != spec.AuditRequired) {
+			kept.Disconnect()
+			return nil, nil, fmt.Errorf("session %q is there, and %w: limpet session close %s ends it, or --keep=NAME names another one", one, errAudit, one)
 		}
 		agent, err := kept.Agent(ctx, own, opts)
 		if err == nil {
@@ -224,6 +229,7 @@ func agentSessions(spec keeper.Spec, questions string) (*session.Options, error)
 	flags.approve.dir = func() (string, error) { return questions, nil }
 	cmd := &cobra.Command{Use: "mcp"}
 	flags.add(cmd)
+	flags.audit = auditFlags{spec.Audit, spec.AuditRequired}
 	// The directory is the Spec's, and may be gone by now.
 	args := slices.DeleteFunc(slices.Clone(spec.Args), func(a string) bool { return strings.HasPrefix(a, "--dir=") })
 	if err := cmd.ParseFlags(args); err != nil {

@@ -21,12 +21,17 @@ import (
 // limpet runs another command of limpet's where the limpets of a test are.
 func (p *mcpPlace) limpet(args ...string) string {
 	p.t.Helper()
+	out, err := p.command(args...).CombinedOutput()
+	require.NoError(p.t, err, "%s", out)
+	return strings.TrimSpace(string(out))
+}
+
+// command is one of limpet's there.
+func (p *mcpPlace) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("limpet", args...)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "HOME="+p.home, "XDG_STATE_HOME="+p.state, "XDG_RUNTIME_DIR="+p.runtime, "GORACE=atexit_sleep_ms=0", p.mark)
-	out, err := cmd.CombinedOutput()
-	require.NoError(p.t, err, "%s", out)
-	return strings.TrimSpace(string(out))
+	return cmd
 }
 
 // closeKept ends all sessions that are kept there.

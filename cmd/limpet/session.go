@@ -26,7 +26,7 @@ import (
 func program(note func(format string, args ...any)) sessions.Program {
 	return sessions.Program{
 		Version: version(), Until: untilSignal, Note: note, Ended: endedBySignal,
-		Keeper: keeper.Program{Sessions: agentSessions, Agent: serveAgent},
+		Keeper: keeper.Program{Sessions: agentSessions, Record: keptRecord, Agent: serveAgent},
 	}
 }
 
@@ -45,6 +45,7 @@ type keptFlags struct {
 	noWait   bool
 	id       string
 	on       sessions.On
+	audit    auditFlags
 }
 
 func (f *keptFlags) add(cmd *cobra.Command) {
@@ -58,6 +59,7 @@ func (f *keptFlags) addName(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.name, "session", "s", "", "run in the session `NAME`, which stays when limpet ends, and is made if there is none; . is that of this project")
 	cmd.Flags().Var(&f.on, "on", "run on another machine, which is reached by `TARGET`: ssh://HOST, docker://CONTAINER, podman://CONTAINER, kube://NAMESPACE/POD, unix:///PATH, exec:ARGV")
 	cmd.Flags().BoolVar(&f.existing, "existing", false, "with --session, refuse to make one")
+	f.audit.add(cmd)
 }
 
 // asked reports whether a session that is kept is to be used, with flags that go with it.
@@ -70,14 +72,17 @@ func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
 				return false, usagef(cmd, "--%s means nothing without --session", name)
 			}
 		}
-		return true, refuseIn(cmd, "--on", ofOwnShell...)
+		return true, refuseIn(cmd, "--on", append(auditNames, ofOwnShell...)...)
 	default:
-		for _, name := range []string{"existing", "no-wait", "id"} {
+		for _, name := range append([]string{"existing", "no-wait", "id"}, auditNames...) {
 			if cmd.Flags().Changed(name) {
 				return false, usagef(cmd, "--%s means nothing without --session", name)
 			}
 		}
 		return false, nil
+	}
+	if err := f.audit.check(cmd); err != nil {
+		return false, err
 	}
 	var err error
 	if f.name, err = sessionNamed(cmd, f.name); err != nil {
@@ -85,6 +90,11 @@ func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
 	}
 	if cmd.Flags().Changed("id") && !command.ValidID(f.id) {
 		return false, usagef(cmd, "--id %q: %w", f.id, command.ErrID)
+	}
+	if f.isElsewhere() {
+		if err := refuseIn(cmd, "--on", auditNames...); err != nil {
+			return false, err
+		}
 	}
 	return true, refuseIn(cmd, "--session", ofOwnShell...)
 }
@@ -123,7 +133,7 @@ func refuseIn(cmd *cobra.Command, with string, names ...string) error {
 }
 
 // born are the flags that say how a session is made.
-var born = []string{"bash", "login", "init"}
+var born = append([]string{"bash", "login", "init"}, auditNames...)
 
 // keptShell is a session that is kept, as a runner uses it.
 type keptShell struct {
@@ -239,6 +249,7 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 		return nil, err
 	}
 	spec := &keeper.Spec{Bash: flags.bash, Login: flags.login, Env: shell.DefaultEnv()}
+	f.audit.spec(spec)
 	if strings.Contains(spec.Bash, "/") {
 		spec.Bash = absolute(spec.Bash)
 	}

@@ -44,7 +44,8 @@ var (
 	}
 )
 
-func secret(name string) bool {
+// Secret reports whether a variable has the name of a secret.
+func Secret(name string) bool {
 	return slices.Contains(secretNames, name) ||
 		slices.ContainsFunc(secretPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) ||
 		slices.ContainsFunc(secretSuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
@@ -71,7 +72,7 @@ func Default(keep ...string) []string {
 	var env []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if matches(keep, name) || !secret(name) && !runsCode(name) {
+		if matches(keep, name) || !Secret(name) && !runsCode(name) {
 			env = append(env, entry)
 		}
 	}
@@ -103,7 +104,7 @@ func Terminal() []string {
 	var env []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if !secret(name) && !runsCode(name) && !describesTerminal(name) {
+		if !Secret(name) && !runsCode(name) && !describesTerminal(name) {
 			env = append(env, entry)
 		}
 	}

@@ -26,12 +26,17 @@ type Program struct {
 	// process, nor the State. Questions is where it asks people: see [Registry.Questions].
 	Sessions func(spec Spec, questions string) (*session.Options, error)
 
+	// Record returns what writes down what is done, where the Spec says to.
+	Record func(spec Spec) (func(context.Context, session.Record) error, error)
+
 	// Agent serves an agent, until ctx or the connection ends. Calls that name no session mean the one of the name.
 	// The agent may open others.
 	Agent func(ctx context.Context, all *session.Registry, name string, options json.RawMessage, conn net.Conn)
 }
 
 var errArgs = errors.New("the session was made by limpet mcp --keep, and only limpet itself can keep it")
+
+var errAudit = errors.New("what is done in the session is written down (--audit), which only limpet itself can do")
 
 // options are those of the sessions.
 func (k *keeper) options(spec Spec, dir string, ssh agent) (*session.Options, error) {
@@ -44,6 +49,16 @@ func (k *keeper) options(spec Spec, dir string, ssh agent) (*session.Options, er
 		if opts, err = k.program.Sessions(spec, k.registry.Questions()); err != nil {
 			return nil, fmt.Errorf("%q: %w", spec.Args, err)
 		}
+	}
+	if spec.Audit != "" && opts.Record == nil { // An agent's are told already.
+		if k.program.Record == nil {
+			return nil, errAudit
+		}
+		var err error
+		if opts.Record, err = k.program.Record(spec); err != nil {
+			return nil, err
+		}
+		opts.MustRecord = spec.AuditRequired
 	}
 	opts.Shell.Env = os.Environ()
 	opts.Shell.RuntimeDir = rundir.Default(true) // That of a login goes with it.

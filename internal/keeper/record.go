@@ -89,6 +89,11 @@ type Spec struct {
 	// Program.Sessions.
 	Args []string `json:"args,omitempty"`
 
+	// Audit is where what is done is written down, a file or a directory; empty: nowhere. With AuditRequired what cannot be written
+	// down is refused.
+	Audit         string `json:"audit,omitempty"`
+	AuditRequired bool   `json:"audit_required,omitempty"`
+
 	// Env is the environment of its shell; nil means shell.DefaultEnv. It is in no file.
 	Env []string `json:"-"`
 

@@ -27,6 +27,9 @@ type Sessions struct {
 	From    string                 // this program, for the person
 	Dir     func() (string, error) // where it asks
 	Env     []string               // what the shells begin with
+
+	// Asked is told of each question, and answered of what came of it. Nil: nobody is.
+	Asked func(ctx context.Context, q questions.Open) (answered func(approval.Reply, error))
 }
 
 // DefaultWait is how long a person has to answer, as a rule.
@@ -139,7 +142,13 @@ func (s Sessions) ask(ctx context.Context, name string, q approval.Question) (ap
 	case s.Elicit && called:
 		ways = append(ways, func(ctx context.Context) (approval.Reply, error) { return elicit(ctx, c, open) })
 	}
-	return first(ctx, ways)
+	if s.Asked == nil {
+		return first(ctx, ways)
+	}
+	answered := s.Asked(ctx, open)
+	reply, err := first(ctx, ways)
+	answered(reply, err)
+	return reply, err
 }
 
 // Password asks a person for what a program wants to know, for shell.Options.AskPassword.
