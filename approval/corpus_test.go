@@ -15,9 +15,9 @@ import (
 // What ordinary scripts that only read may ask, of a hundred.
 const (
 	mostAsks          = 5.0
-	mostAsksUnseen    = 7.0   // of those that rules were not written with: docs/approval.md says what is in it
-	mostAsksFragments = 35.0  // of those with variables from elsewhere: a value may be an option, or several words
-	mostAsksGit       = 17.0  // of those with git, where that is set up as it is at first: one of six, in a set
+	mostAsksUnseen    = 7.0  // of those that rules were not written with: docs/approval.md says what is in it
+	mostAsksFragments = 35.0 // of those with variables from elsewhere: a value may be an option, or several words
+	mostAsksGit       = 17.0 // of those with git, where that is set up as it is at first: one of six, in a set
 )
 
 // typical are the options for a new shell: it exports what the shells of most people export, and nothing else.
