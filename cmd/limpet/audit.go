@@ -132,6 +132,61 @@ func (r *recorder) passwords(ask func(context.Context, command.PasswordQuestion)
 	}
 }
 
+// ownShell writes down what runs in a shell that ends with limpet. Nil: nothing is.
+type ownShell struct {
+	*recorder
+	required bool
+	console  *console
+	id       int64
+	told     bool // that the last line could not be written
+}
+
+// own is that of the flags, for one shell.
+func (f *auditFlags) own(cmd *cobra.Command, console *console) (*ownShell, error) {
+	r, err := f.open(cmd)
+	if r == nil {
+		return nil, err
+	}
+	return &ownShell{recorder: r, required: f.required, console: console}, nil
+}
+
+// runs runs a script by do, unless it was refused already, and returns what came of it.
+func (o *ownShell) runs(dir, script string, refused error, do func() (command.Result, error)) (command.Result, error) {
+	nothing := command.Result{ExitCode: command.CodeUnknown}
+	if o == nil {
+		if refused != nil {
+			return nothing, refused
+		}
+		return do()
+	}
+	o.id++
+	line := session.Record{ID: o.id, Action: session.Action{Kind: session.RunAction, Script: script, Dir: dir}}
+	if refused != nil {
+		line.Kind, line.Err = session.RefusedRecord, refused
+		_ = o.put(line) // It is refused anyway.
+		return nothing, refused
+	}
+	line.Kind = session.BeginRecord
+	if err := o.put(line); err != nil && o.required {
+		return nothing, fmt.Errorf("what cannot be written down is not done: %w", err)
+	}
+	res, err := do()
+	line.Kind, line.ExitCode, line.Elapsed, line.Stdout, line.Stderr, line.Dir, line.Err = session.EndRecord, res.ExitCode, res.Elapsed, res.Stdout, res.Stderr, res.Dir, err
+	_ = o.put(line) // It was done, and that it is not written down was told.
+	return res, err
+}
+
+// put writes a line down. That it cannot be is told, once until it can be again.
+func (o *ownShell) put(line session.Record) error {
+	line.Time = time.Now()
+	err := o.record(context.Background(), line)
+	if err != nil && !o.told {
+		o.console.notef("what is done cannot be written down: %v", err)
+	}
+	o.told = err != nil
+	return err
+}
+
 // keptRecord is for keeper.Program.Record.
 func keptRecord(spec keeper.Spec) (func(context.Context, session.Record) error, error) {
 	r, err := newRecorder(spec.Audit)
@@ -142,8 +197,8 @@ func auditTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "audit",
 		Short: "How limpet writes down what is done",
-		Long: `With --audit FILE, limpet mcp, and limpet run and repl where they make a session (-s NAME), write down what is done in
-sessions: a JSON object a line, as jq reads it. Each command has a line when it begins (kind "begin"), with its script and
+		Long: `With --audit FILE limpet run, repl and mcp write down what is done: a JSON object a line, as jq reads it. Of a session by name
+(-s NAME) it is said when that is made, and holds for whatever uses it. Each command has a line when it begins (kind "begin"), with its script and
 directory, and one when it ends ("end"), with its exit code, its time and the ends of what it printed; both have the same
 session, pid and id. So have jobs and terminals, whose end is when they are started, and what an agent types to them.
 What is refused has one line ("refused"), that a person was asked and has answered one each ("question", "answer"), and that

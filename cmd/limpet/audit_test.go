@@ -88,7 +88,6 @@ func TestWhatIsDoneInASessionByNameIsWrittenDown(t *testing.T) {
 
 	for text, args := range map[string][]string{
 		"--audit says how a session is made, and session \"b\" is there": {"-s", "b", "--audit", file, "true"},
-		"--audit means nothing without --session":                        {"--audit", file, "true"},
 		"--audit-required means nothing without --audit":                 {"-s", "c", "--audit-required", "true"},
 		"--audit cannot go with --on":                                    {"-s", "c", "--on", "exec:sh", "--audit", file, "true"},
 		"no such file or directory":                                      {"-s", "c", "--audit", filepath.Join(p.home, "none", "f"), "true"},
@@ -101,6 +100,35 @@ func TestWhatIsDoneInASessionByNameIsWrittenDown(t *testing.T) {
 	p.closeKept()
 	all := audited(t, file)
 	assert.Equal(t, "close", all[len(all)-1].Kind)
+}
+
+// What runs in a shell of limpet's own is written down by limpet.
+func TestWhatRunIsToldIsWrittenDown(t *testing.T) {
+	p := newMCPPlace(t)
+	file := filepath.Join(p.home, "audit.jsonl")
+	p.limpet("run", "--audit", file, "cd /usr", "pwd; API_KEY=abc123")
+	cmd := p.command("run", "--audit", file, "--approve", "deny", "touch x")
+	require.Error(t, cmd.Run())
+	all := audited(t, file)
+	assert.Equal(t, []string{"begin run", "end run", "begin run", "end run", "refused run"}, kinds(all))
+	assert.Equal(t, "/usr", all[2].Dir)
+	assert.Equal(t, "/usr\n", all[3].Stdout.Head)
+	assert.Equal(t, "pwd; API_KEY=[masked: value of a variable]", all[2].Script)
+	assert.Contains(t, all[4].Error, "not approved")
+
+	repl := p.command("repl", "--audit", file)
+	repl.Stdin = strings.NewReader("echo typed\nexit 3\n")
+	require.Error(t, repl.Run())
+	all = audited(t, file)[5:]
+	assert.Equal(t, []string{"begin run", "end run", "begin run", "end run"}, kinds(all))
+	assert.Equal(t, "typed\n", all[1].Stdout.Head)
+	assert.Equal(t, 3, *all[3].ExitCode)
+
+	require.NoError(t, os.Chmod(file, 0o644))
+	out, err := p.command("run", "--audit", file, "touch "+p.dir+"/ran").CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "chmod 600")
+	assert.NoFileExists(t, p.dir+"/ran")
 }
 
 // Where what must be written down cannot be, nothing runs, and the error says what to do about it.

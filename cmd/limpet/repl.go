@@ -72,7 +72,7 @@ read nothing from it, nor from the terminal: they have no standard input.`,
 				return replKept(cmd, &kept, &flags, gate, approve.mode)
 			}
 			opts.Aliases, opts.KeepOptions = true, true // As in a bash that somebody types into.
-			return runREPL(opts, &flags, gate, approve.mode)
+			return runREPL(cmd, opts, &flags, gate, approve.mode, &kept.audit)
 		},
 	}
 	kept.addName(cmd)
@@ -83,11 +83,18 @@ read nothing from it, nor from the terminal: they have no standard input.`,
 
 const greeting = "limpet: bash that stays. Ctrl-C stops a command, Ctrl-D or exit leaves."
 
-func runREPL(opts *shell.Options, flags *shellFlags, gate *gate, mode string) error {
+func runREPL(cmd *cobra.Command, opts *shell.Options, flags *shellFlags, gate *gate, mode string, writesDown *auditFlags) error {
 	// With room for each: a Ctrl-C must not get lost behind a Ctrl-\.
 	signals := make(chan os.Signal, len(stopSignals))
 	console := newConsole()
+	audit, err := writesDown.own(cmd, console)
+	if err != nil {
+		return err
+	}
 	opts.Logger, opts.AskPassword = console.logger(), flags.passwords(console, mode)
+	if audit != nil {
+		opts.AskPassword = audit.passwords(opts.AskPassword)
+	}
 	sh, err := openForREPL(signals, func(ctx context.Context) (*shell.PersistentShell, error) { return shell.Start(ctx, opts) }, func(sh *shell.PersistentShell) {
 		sh.Close() // It cannot fail.
 	})
@@ -95,7 +102,7 @@ func runREPL(opts *shell.Options, flags *shellFlags, gate *gate, mode string) er
 		return err
 	}
 	defer sh.Close() // It cannot fail.
-	r := repl{sh: sh, signals: signals, console: console, home: homeOf(opts.Env), mergeStderr: flags.mergeStderr, gate: gate}
+	r := repl{sh: sh, signals: signals, console: console, home: homeOf(opts.Env), mergeStderr: flags.mergeStderr, gate: gate, audit: audit}
 	return r.start()
 }
 
@@ -146,6 +153,7 @@ type repl struct {
 	home        string
 	mergeStderr bool
 	gate        *gate // nil: all may run
+	audit       *ownShell
 
 	status  int          // the exit code of the last command
 	reading <-chan reply // the read that is under way; nil if there is none
@@ -313,12 +321,11 @@ func (r *repl) do(statement string) (res command.Result, err error, told error) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err = r.gate.check(ctx, r.sh, r.console, "", statement); err != nil {
-			res = command.Result{ExitCode: -1}
-			return
-		}
-		res, err = r.sh.Do(ctx, command.Request{
-			Script: statement, Stdout: &r.console.stdout, Stderr: &r.console.stderr, MergeStderr: r.mergeStderr,
+		refused := r.gate.check(ctx, r.sh, r.console, "", statement)
+		res, err = r.audit.runs(r.sh.Dir(), statement, refused, func() (command.Result, error) {
+			return r.sh.Do(ctx, command.Request{
+				Script: statement, Stdout: &r.console.stdout, Stderr: &r.console.stderr, MergeStderr: r.mergeStderr,
+			})
 		})
 	}()
 	for {

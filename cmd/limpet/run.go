@@ -122,7 +122,7 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 			if !flags.scripts.noStdin && !run.stdinTaken && !term.IsTerminal(int(os.Stdin.Fd())) {
 				opts.Stdin = os.Stdin
 			}
-			return runScripts(flags, opts, run, gate)
+			return runScripts(cmd, flags, opts, run, gate)
 		},
 	}
 	flags.scripts.add(cmd)
@@ -151,17 +151,24 @@ func (f *runFlags) bash() string {
 	return cmp.Or(f.shell.bash, "bash")
 }
 
-func runScripts(flags runFlags, opts *shell.Options, run toRun, gate *gate) error {
+func runScripts(cmd *cobra.Command, flags runFlags, opts *shell.Options, run toRun, gate *gate) error {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	console := newConsole()
+	audit, err := flags.kept.audit.own(cmd, console)
+	if err != nil {
+		return err
+	}
 	opts.Logger, opts.AskPassword = console.logger(), flags.shell.passwords(console, flags.approve.mode)
+	if audit != nil {
+		opts.AskPassword = audit.passwords(opts.AskPassword)
+	}
 	sh, err := shell.Start(ctx, opts)
 	if err != nil {
 		return errors.Join(gotSignal(ctx), err)
 	}
 	defer sh.Close() // It cannot fail.
-	r := runner{flags: flags, run: run, sh: sh, console: console, gate: gate}
+	r := runner{flags: flags, run: run, sh: sh, console: console, gate: gate, audit: audit}
 	return r.all(ctx)
 }
 
@@ -203,7 +210,8 @@ type runner struct {
 	run     toRun
 	sh      runsIn
 	console *console
-	gate    *gate   // nil: all may run
+	gate    *gate // nil: all may run
+	audit   *ownShell
 	stdin   *shared // what the scripts read, if the shell has not got that itself
 }
 
@@ -226,10 +234,8 @@ func (r *runner) all(ctx context.Context) error {
 		if !r.flags.json {
 			req.Stdout, req.Stderr = &r.console.stdout, &r.console.stderr
 		}
-		res, err := command.Result{ExitCode: -1}, r.gate.check(ctx, r.sh, r.console, script.file, text)
-		if err == nil {
-			res, err = r.sh.Do(ctx, req)
-		}
+		refused := r.gate.check(ctx, r.sh, r.console, script.file, text)
+		res, err := r.audit.runs(r.sh.Dir(), text, refused, func() (command.Result, error) { return r.sh.Do(ctx, req) })
 		end()
 		last := i == len(r.run.scripts)-1
 		if err == nil && !r.flags.json {

@@ -74,12 +74,12 @@ func (f *keptFlags) asked(cmd *cobra.Command) (bool, error) {
 		}
 		return true, refuseIn(cmd, "--on", append(auditNames, ofOwnShell...)...)
 	default:
-		for _, name := range append([]string{"existing", "no-wait", "id"}, auditNames...) {
+		for _, name := range []string{"existing", "no-wait", "id"} {
 			if cmd.Flags().Changed(name) {
 				return false, usagef(cmd, "--%s means nothing without --session", name)
 			}
 		}
-		return false, nil
+		return false, f.audit.check(cmd)
 	}
 	if err := f.audit.check(cmd); err != nil {
 		return false, err
