@@ -57,7 +57,8 @@ func (s *Server) readResource(_ context.Context, req *mcp.ReadResourceRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: text}}}, nil
+	var names []string // The text has them, where each was.
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: s.mask(text, &names)}}}, nil
 }
 
 func (s *Server) resource(uri string) (string, error) {

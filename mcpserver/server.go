@@ -91,6 +91,10 @@ type Options struct {
 	// "background". Empty means stop.
 	OnTimeout string
 
+	// Mask returns a text without what looks like a secret, and names what was left out, which the answer says. All that a client reads goes
+	// through it, but for pictures. It cannot know a secret of which an answer has a part. It must be safe for concurrent use. Nil leaves everything as it is.
+	Mask func(text []byte) (masked []byte, names []string)
+
 	// Explain puts an error, which may name options of the library, into the words of
 	// whoever started the program. Nil means [error.Error].
 	Explain func(error) string

@@ -76,7 +76,7 @@ func add[In any, Out answer](s *Server, t tool[In, Out]) {
 	if s.opts.Structured {
 		offered.OutputSchema = schemaOf[Out]()
 	}
-	s.mcp.AddTool(offered, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	answers := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var in In
 		wrong := schemas.decode(req.Params.Arguments, &in, max(s.opts.MaxTimeout, DefaultMaxTimeout).Seconds())
 		if t.check != nil {
@@ -99,6 +99,10 @@ func add[In any, Out answer](s *Server, t tool[In, Out]) {
 			return failed(s.opts.Explain(err)), nil
 		}
 		return s.success(out)
+	}
+	s.mcp.AddTool(offered, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		res, err := answers(ctx, req)
+		return s.masked(res), err
 	})
 }
 

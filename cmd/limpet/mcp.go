@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
+	"github.com/limpet-sh/limpet/internal/mask"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/mcpserver"
 	"github.com/limpet-sh/limpet/sandbox"
@@ -31,6 +32,7 @@ type mcpFlags struct {
 	state, onTimeout    string
 	tools               []string
 	structured          bool
+	mask                bool
 	keep                string
 	on                  sessions.On
 	approve             mcpApprove
@@ -117,6 +119,7 @@ func (f *mcpFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.on, "on", "run it on another machine, which is reached by `TARGET`; see limpet help run")
 	flags.StringSliceVar(&f.tools, "tools", nil, "offer these `GROUPS` of tools alone: "+strings.Join(mcpserver.Groups, ","))
 	flags.BoolVar(&f.structured, "structured", false, "answer with data besides text, for programs, and keep stderr apart in it: many hosts then show a model no text and no picture")
+	flags.BoolVar(&f.mask, "mask-secrets", false, "leave out of what the agent reads what looks like a secret: tokens of known forms, private keys, values of variables with names like TOKEN")
 	durationVar(flags, &f.timeout, "timeout", mcpserver.DefaultTimeout, "stop a command that runs longer than `TIME`, if the call does not say otherwise")
 	durationVar(flags, &f.maxTimeout, "max-timeout", mcpserver.DefaultMaxTimeout, "let no call ask for a longer `TIME` than this")
 	flags.StringVar(&f.onTimeout, "on-timeout", "stop", "what a timeout does, if the call does not say otherwise: stop, or background, where the command runs on as a job")
@@ -251,6 +254,10 @@ func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
 	if f.overHTTP(cmd) && !cmd.Flags().Changed("session-idle") {
 		idle = httpSessionIdle
 	}
+	var leaveOut func([]byte) ([]byte, []string)
+	if f.mask {
+		leaveOut = mask.Text
+	}
 	return mcpOptions{
 		sessions: session.Options{
 			Shell: &shell.Options{
@@ -265,7 +272,7 @@ func (f *mcpFlags) options(cmd *cobra.Command) (mcpOptions, error) {
 		},
 		server: mcpserver.Options{
 			Timeout: f.timeout, MaxTimeout: f.maxTimeout, IdleTimeout: f.shell.idleTimeout, OnTimeout: f.onTimeout,
-			Tools: f.tools, Structured: f.structured, Version: version(), Explain: explainToAgent,
+			Tools: f.tools, Structured: f.structured, Version: version(), Explain: explainToAgent, Mask: leaveOut,
 		},
 	}, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/mask"
 	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/mcpserver"
@@ -37,13 +38,18 @@ type agentOptions struct {
 	OnTimeout   string        `json:"on_timeout"`
 	Tools       []string      `json:"tools,omitempty"`
 	Structured  bool          `json:"structured,omitempty"`
+	Mask        bool          `json:"mask,omitempty"`
 }
 
 func (o agentOptions) server(name string) *mcpserver.Options {
-	return &mcpserver.Options{
+	opts := &mcpserver.Options{
 		Timeout: o.Timeout, MaxTimeout: o.MaxTimeout, IdleTimeout: o.IdleTimeout, OnTimeout: o.OnTimeout, Tools: o.Tools, Structured: o.Structured,
 		Version: version(), Explain: explainToAgent, Session: name, RunOn: true,
 	}
+	if o.Mask {
+		opts.Mask = mask.Text
+	}
+	return opts
 }
 
 // runKept passes on what a client and the keeper of a session say, until one of the two has nothing more to say.
@@ -82,7 +88,7 @@ func (f *mcpFlags) runKept(cmd *cobra.Command) error {
 		var agent wire.Agent
 		var free func()
 		if agent, free, err = attach(ctx, r, name, own, spec, agentOptions{
-			f.timeout, f.maxTimeout, f.shell.idleTimeout, f.onTimeout, f.tools, f.structured,
+			f.timeout, f.maxTimeout, f.shell.idleTimeout, f.onTimeout, f.tools, f.structured, f.mask,
 		}, console); err == nil {
 			hide() // What the agent runs shall not reach the protocol.
 			err = relay(ctx, door, agent)
