@@ -75,10 +75,10 @@ async function exitCodesAreResults(caller) {
 }
 
 async function timeoutsAreResults(caller, { work }) {
-	const args = { timeout_seconds: 0.5 };
+	const args = { timeout_seconds: 2 };
 	const late = await caller.run("x=kept; echo before; sleep 600; touch never", args);
 	assert.deepEqual([late.status, late.stopped_by, late.exit_code, late.stdout], ["stopped", "timeout", 124, "before\n"]);
-	const idle = await caller.run("echo before; sleep 600; touch never", { idle_timeout_seconds: 0.5 });
+	const idle = await caller.run("echo before; sleep 600; touch never", { idle_timeout_seconds: 2 });
 	assert.deepEqual([idle.status, idle.stopped_by, idle.stdout], ["stopped", "idle_timeout", "before\n"]);
 	assert.equal((await caller.run("echo $x")).stdout, "kept\n");
 	assert.ok(!existsSync(join(work, "never")));

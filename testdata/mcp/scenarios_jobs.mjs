@@ -51,7 +51,7 @@ async function waitsForJobs(caller) {
 
 async function goesOnInTheBackground(caller, { work }) {
 	const command = "echo early; until [ -e go ]; do sleep 0.05; done; echo late; exit 4";
-	const moved = await caller.run(command, { timeout_seconds: 0.5, on_timeout: "background" });
+	const moved = await caller.run(command, { timeout_seconds: 2, on_timeout: "background" });
 	assert.equal(moved.status, "background");
 	assert.equal(moved.stdout, "early\n");
 	const { job } = moved.job;
