@@ -60,7 +60,7 @@ export class View {
     const [{ Terminal }, { FitAddon }] = await load();
     if (this.closed) return;
     const term = new Terminal({
-      scrollback: SCROLLBACK, fontSize: FONT, fontFamily: getComputedStyle(this.parts.root).getPropertyValue("--mono"), theme: THEME,
+      scrollback: SCROLLBACK, fontSize: FONT, lineHeight: 1.15, fontFamily: getComputedStyle(this.parts.root).getPropertyValue("--mono"), theme: THEME,
       disableStdin: true, altClickMovesCursor: false, screenReaderMode: this.parts.aloud.checked, logLevel: "off",
       linkHandler: { activate: (_, url) => follow(url), allowNonHttpProtocols: false },
     });

@@ -31,12 +31,17 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
+	return newPlaceIn(t, testenv.TempDir(t))
+}
+
+func newPlaceIn(t *testing.T, dir string) *place {
+	t.Helper()
 	testenv.Slow(t)
 	if browser == nil {
 		t.Skip("no chromium")
 	}
 	t.Parallel() // The page asks for its lists every 2 s: tests wait, for the most part.
-	p := &place{t, testenv.TempDir(t)}
+	p := &place{t, dir}
 	t.Cleanup(func() {
 		if names := strings.Fields(p.limpet("session", "list", "-q")); len(names) > 0 {
 			p.limpet(append([]string{"session", "close"}, names...)...)
