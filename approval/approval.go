@@ -77,8 +77,9 @@ type Finding struct {
 	// Words are those of a command, if all of them are known, and nothing is added to them.
 	Words []string
 
-	within string // the directory of the rule that allows it; empty: any
-	change string // of KindState: what the shell has
+	within string  // the directory of the rule that allows it; empty: any
+	change string  // of KindState: what the shell has
+	git    *gitUse // of a command of git that is allowed if git is set up so
 }
 
 // A Judgement is what Judge found. The zero value denies.
@@ -89,6 +90,7 @@ type Judgement struct {
 	Findings []Finding
 
 	resolved map[string]string // the files of programs that were looked for in a PATH that was changed
+	looked   bool              // it depends on how git is set up
 }
 
 // Options are what a caller knows about where the script will run. Nil and the zero value are fine.
@@ -113,10 +115,13 @@ type Options struct {
 	// File reports whether there is something at an absolute path, and whether nobody but an administrator can replace it. It is for Live. If
 	// it is nil nothing is known of files, and each program of a PATH that was changed asks.
 	File func(path string) (exists, safe bool)
+	// Git returns how git is set up in a directory; Hooked and Nested are of no matter unless files that are checked out are read. With it, commands of
+	// git that only read are allowed where git runs no other program then. If it is nil that is not known, and they ask, but for the form that is neutral.
+	Git func(dir string, worktree bool) (Git, error)
 	// Own are rules besides those of limpet. Of all rules that are about a command the strictest decides. A rule that allows
 	// decides about what limpet would ask about, and never about what limpet denies. Rules that are not valid are left out.
 	Own []Own
-	// Dir is the directory that the script will run in, for Own.
+	// Dir is the directory that the script will run in, for Own and Git.
 	Dir string
 	// Load returns more of Own for a directory. It is for a Gate, which calls it about each script; if it fails the script asks. Judge does not call it.
 	Load func(dir string) ([]Own, error)
@@ -162,6 +167,7 @@ type session struct {
 	moves    []string // where its cd commands lead; "" where that is not known
 	live     *live    // nil: the shell is as a new one
 	resolved map[string]string
+	looked   bool
 }
 
 func (s *session) judgement() Judgement {
@@ -175,7 +181,7 @@ func (s *session) judgement() Judgement {
 		}
 		return b.To - a.To
 	})
-	j := Judgement{Verdict: Allow, Findings: s.findings, resolved: s.resolved}
+	j := Judgement{Verdict: Allow, Findings: s.findings, resolved: s.resolved, looked: s.looked}
 	for _, f := range s.findings {
 		j.Verdict = min(j.Verdict, f.Verdict)
 	}

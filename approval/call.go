@@ -16,6 +16,7 @@ type call struct {
 	from, to int
 	extra    bool     // a wrapper passes on data as more words
 	known    []string // all of its words; nil if that is not so
+	git      *gitUse  // it is allowed if git is set up so
 }
 
 // call walks a simple command.
@@ -178,7 +179,7 @@ func (c *call) add(v Verdict, rule, reason string) {
 	before := len(c.w.s.findings)
 	c.w.addAt(KindCommand, c.from, c.to, v, rule, reason)
 	if added := c.w.s.findings[before:]; len(added) > 0 && added[0].Kind == KindCommand {
-		added[0].Words = c.known
+		added[0].Words, added[0].git = c.known, c.git
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 // What ordinary scripts that only read may ask, of a hundred.
 const (
 	mostAsks          = 5.0
-	mostAsksUnseen    = 7.0   // of those that rules were not written with: docs/approval.md says what is in it
-	mostAsksFragments = 35.0  // of those with variables from elsewhere: a value may be an option, or several words
-	mostAsksGit       = 100.0 // git asks, but for its neutral form: docs/approval.md says why
+	mostAsksUnseen    = 7.0  // of those that rules were not written with: docs/approval.md says what is in it
+	mostAsksFragments = 35.0 // of those with variables from elsewhere: a value may be an option, or several words
+	mostAsksGit       = 17.0 // of those with git, where that is set up as it is at first: one of six, in a set
 )
 
 // typical are the options for a new shell: it exports what the shells of most people export, and nothing else.
@@ -31,6 +31,7 @@ var typical = &approval.Options{Exported: func(name string) bool {
 
 // ordinary are scripts that only read, with the files that they are from. Those of later.tsv were collected with those of ordinary.tsv,
 // and looked at long after the rules were written; those of unseen.tsv were drawn after that, and not looked at.
+// Of scripts with git those are left out that have variables from elsewhere, and those that change something, which somebody took for reading.
 func ordinary(t *testing.T, file string) (git, whole, fragments []string) {
 	text, err := os.ReadFile("testdata/" + file)
 	require.NoError(t, err)
@@ -39,7 +40,9 @@ func ordinary(t *testing.T, file string) (git, whole, fragments []string) {
 		require.True(t, ok, line)
 		switch script = breaks.Replace(script); {
 		case strings.Contains(script, "git "):
-			git = append(git, script)
+			if !isFragment(script) && !changesByGit.MatchString(script) {
+				git = append(git, script)
+			}
 		case isFragment(script):
 			fragments = append(fragments, script)
 		default:
@@ -65,6 +68,9 @@ func isFragment(script string) bool {
 	return false
 }
 
+// changesByGit are commands of git that change the repository, its configuration or other files, or ask another machine.
+var changesByGit = regexp.MustCompile(`git (remote (add|remove)|branch -u|bisect|add|update-index|submodule--helper|clone|codereview|archive|config --global|ls-remote)\b`)
+
 func TestOrdinaryScriptsThatOnlyReadRarelyAsk(t *testing.T) {
 	for _, file := range []string{"ordinary.tsv", "later.tsv", "unseen.tsv"} {
 		git, whole, fragments := ordinary(t, file)
@@ -74,8 +80,10 @@ func TestOrdinaryScriptsThatOnlyReadRarelyAsk(t *testing.T) {
 			most    float64
 		}{{"whole scripts", whole, mostAsks}, {"fragments with variables from elsewhere", fragments, mostAsksFragments}, {"with git", git, mostAsksGit}} {
 			asks := 0
+			opts := *typical
+			opts.Dir, opts.Git = "/home/me/src", plainGit
 			for _, script := range part.scripts {
-				j := approval.Judge(script, typical)
+				j := approval.Judge(script, &opts)
 				if j.Verdict == approval.Allow {
 					continue
 				}

@@ -32,6 +32,9 @@ func (c *call) find() {
 		for end < len(c.args) && !c.args[end].is(";") && !(c.args[end].is("+") && c.args[end-1].is("{}")) {
 			end++
 		}
+		if strings.HasSuffix(c.args[i].pattern, "dir") {
+			c.w.s.moves = append(c.w.s.moves, "") // It runs in the directory of each file.
+		}
 		command := slices.Clone(c.args[i+1 : end])
 		for j, v := range command {
 			if strings.Contains(v.pattern, "{}") {

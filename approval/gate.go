@@ -178,7 +178,7 @@ func (p *Pass) Holds(dir string) bool {
 	}
 	p.gate.mu.Lock()
 	defer p.gate.mu.Unlock()
-	if p.changes != p.gate.changes || p.asked && p.question.Dir != dir {
+	if p.changes != p.gate.changes || p.question.Dir != dir && p.placed() {
 		return false
 	}
 	p.changes = p.gate.changes + p.gate.count(p.changing) // What was seen of the shell until now is not what it will have.

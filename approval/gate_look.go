@@ -119,9 +119,15 @@ func (q *Question) same(state *command.LiveState) sameScript {
 // movingVariables change with the directory, or with each command.
 var movingVariables = []string{"PWD", "OLDPWD", "_", "SHLVL"}
 
-// again reports whether what the shell has, and where PATH leads, still lets a script pass.
+// placed reports whether it was decided for one directory: by a person, by how git is set up there, or by a rule of a person's.
+func (p *Pass) placed() bool {
+	j := p.question.Judgement
+	return p.asked || j.looked || slices.ContainsFunc(j.Findings, func(f Finding) bool { return f.Verdict == Allow && strings.HasPrefix(f.Rule, "own.") })
+}
+
+// again reports whether what the shell has, where PATH leads, and how git is set up still let a script pass.
 func (p *Pass) again() bool {
-	if p.seen.state == nil {
+	if p.seen.state == nil && !p.question.Judgement.looked {
 		return true
 	}
 	j := p.gate.judge(p.question.Script, p.question.Dir, p.seen.state)

@@ -1,6 +1,9 @@
 package approval
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // gitRemedy is how git is asked without running what a repository's configuration says: a monitor, an external diff, a
 // filter of text, a pager, a program that checks signatures, a fetch of what is missing.
@@ -56,12 +59,48 @@ func words(args []value) string {
 	return strings.Join(text, " ")
 }
 
-// gitAllows knows the neutral form of git.
+// gitReads are verbs that may only be asked where it is known how git is set up: they read files that are checked out, by filters and
+// hooks, or have options that the neutral form lacks.
+var gitReads = map[string]struct {
+	options  optionSet
+	worktree bool
+	most     int // operands; -1: any number
+}{
+	"status": {optionSet{short: "sbu?z", long: "short branch porcelain? long untracked-files? ignored? ahead-behind no-ahead-behind show-stash no-column column? find-renames? no-renames ignore-submodules?"}, true, -1},
+	"diff": {optionSet{short: "puU:sbwzRaM?C?DS:G:", number: true, long: "stat? shortstat numstat name-only name-status cached staged check color? no-color word-diff? unified= diff-filter= summary patch no-patch minimal patience histogram " +
+		"ignore-space-change ignore-all-space ignore-blank-lines exit-code quiet raw compact-summary dirstat? merge-base find-renames? no-renames relative? src-prefix= dst-prefix= no-prefix text ignore-submodules? no-ext-diff no-textconv color-words? function-context"}, true, -1},
+	"blame": {optionSet{short: "lestwCMfnpL:", long: "porcelain line-porcelain date= show-email show-name show-number root since= ignore-rev= first-parent abbrev= color-lines color-by-age"}, true, -1},
+	"grep": {optionSet{short: "niIwvhHlLcEFGPopqWrA:B:C:e:m:z", number: true, long: "line-number ignore-case word-regexp invert-match files-with-matches name-only files-without-match count extended-regexp fixed-strings perl-regexp basic-regexp heading break " +
+		"and or not all-match quiet max-depth= context= after-context= before-context= cached untracked full-name color? no-color show-function function-context max-count= recursive no-recursive only-matching column text"}, true, -1},
+	"cat-file":     {optionSet{short: "tspe"}, false, 2},
+	"check-ignore": {optionSet{short: "vqn", long: "verbose quiet non-matching no-index"}, false, -1},
+	"reflog":       {optionSet{short: "n:", number: true, long: "max-count= date="}, false, 0},
+	"cherry":       {optionSet{short: "v", long: "verbose"}, false, -1},
+}
+
+// gitPairs are commands of git that have a verb of their own: words that must stand there, and then operands.
+var gitPairs = []string{"stash list", "worktree list", "remote get-url"}
+
+// readsConfig reports whether words behind git config are the name of one setting, and options of which none writes. A name has a dot, which
+// no command of git config has.
+func readsConfig(args []value) bool {
+	set := optionSet{short: "z", long: "get get-all bool int path type= global local system worktree null show-origin show-scope includes no-includes default="}
+	options, operands, why := set.parse(args)
+	return why == "" && len(operands) == 1 && operands[0].known && !operands[0].many && strings.Contains(operands[0].text, ".") &&
+		!slices.ContainsFunc(options, func(o option) bool { return o.name == "help" })
+}
+
+// gitAllows knows the neutral form of git, and what only reads where git is set up so that it runs nothing.
 func gitAllows(c *call) string {
 	if plainGit(c.args) {
 		return ""
 	}
-	args, global := gitGlobal(c.args)
+	args, use := c.args, &gitUse{}
+	if len(args) > 2 && args[0].is("-C") && args[1].known && !args[1].many && !args[1].home && args[1].text != "" && c.w.s.opts.Git != nil {
+		use.within, args = args[1].text, args[2:]
+	}
+	args, global := gitGlobal(args)
+	global = global && use.within == ""
 	if len(args) == 0 || !args[0].known {
 		return "which of its commands it runs is not known"
 	}
@@ -69,11 +108,38 @@ func gitAllows(c *call) string {
 	if strings.HasPrefix(verb, "-") {
 		return "this option of git may run programs, or is about another repository"
 	}
+	// allow is for what depends on how git is set up.
+	allow := func(otherwise string) string {
+		if c.w.s.opts.Git == nil {
+			return otherwise
+		}
+		c.git = use
+		return ""
+	}
+	for _, pair := range gitPairs {
+		first, second, _ := strings.Cut(pair, " ")
+		if verb == first && len(args) > 1 && args[1].is(second) && len(known(args, false)) == len(args) && len(args) <= 3 && !(len(args) == 3 && strings.HasPrefix(args[2].text, "-")) {
+			return allow("git " + pair + " goes by the repository's configuration")
+		}
+	}
+	if verb == "config" && readsConfig(args[1:]) {
+		return allow("git config goes by the repository's configuration")
+	}
+	if reads, ok := gitReads[verb]; ok {
+		options, operands, why := reads.options.parse(args[1:])
+		switch {
+		case why != "":
+			return why
+		case slices.ContainsFunc(options, func(o option) bool { return o.name == "help" }):
+			return gitHelp
+		case reads.most >= 0 && len(operands) > reads.most:
+			return "it may have more operands than are known to change nothing"
+		}
+		use.worktree = reads.worktree
+		return allow("git " + verb + " may run filters that the repository's configuration names, which no option switches off")
+	}
 	known, ok := gitVerbs[verb]
 	if !ok {
-		if verb == "status" || verb == "diff" || verb == "blame" || verb == "grep" || verb == "stash" {
-			return "git " + verb + " may run filters that the repository's configuration names, which no option switches off"
-		}
 		return "git " + verb + " is not known to change nothing"
 	}
 	options, operands, why := known.options.parse(args[1:])
@@ -97,6 +163,9 @@ func gitAllows(c *call) string {
 	if known.list && len(operands) > 0 && !listing || verb == "symbolic-ref" && len(operands) != 1 {
 		return "an operand of git " + verb + " makes something: write --list for a pattern"
 	}
+	if has["help"] {
+		return gitHelp
+	}
 	var missing []string
 	for name := range strings.FieldsSeq(known.must) {
 		if !has[name] {
@@ -104,10 +173,12 @@ func gitAllows(c *call) string {
 		}
 	}
 	if !global || len(missing) > 0 {
-		return strings.TrimSpace(gitRemedy + " " + verb + " " + strings.Join(missing, " "))
+		return allow(strings.TrimSpace(gitRemedy + " " + verb + " " + strings.Join(missing, " ")))
 	}
 	return ""
 }
+
+const gitHelp = "it opens a manual, by a program that the configuration may name"
 
 // gitGlobal takes the options that stand before git's command, and reports whether they are the neutral ones, all of them and no others.
 func gitGlobal(args []value) ([]value, bool) {

@@ -151,6 +151,9 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 	}
 	appends := c.name == "xargs"
 	for _, o := range options {
+		if c.name == "env" && (o.name == "C" || o.name == "chdir") {
+			c.w.s.moves = append(c.w.s.moves, "")
+		}
 		if c.name == "xargs" && (o.name == "I" || o.name == "replace") {
 			rest, appends = replaced(rest, o.arg), false
 		}

@@ -63,6 +63,7 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	if f := cmd.Flags().Lookup("on"); f != nil && f.Changed {
 		load = nil // They are of this machine's programs and directories.
 	}
+	far := load == nil
 	policy, asked, err := shell.sandbox.policy(cmd, shell.dir)
 	if err != nil {
 		return nil, err
@@ -71,7 +72,10 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	if err != nil {
 		return nil, err
 	}
-	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), File: approve.File, Contained: asked && policy.Contains()}
+	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), File: approve.File, Git: approve.Git(env), Contained: asked && policy.Contains()}
+	if far || asked {
+		opts.Git = nil // Git runs elsewhere, or sees other files.
+	}
 	g := &gate{}
 	switch f.mode {
 	case "off":

@@ -35,9 +35,13 @@ const DefaultWait = 5 * time.Minute
 // Approver is that of a session, for session.Options.Approve.
 func (s Sessions) Approver(of session.Approved) session.Approver {
 	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
-	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, of.Name, q) }, &approval.Options{
+	opts := &approval.Options{
 		Home: home, Load: Rules, Exported: Exported(s.Env), File: File, Contained: of.Policy != nil && of.Policy.Contains(),
-	})
+	}
+	if of.Policy == nil { // In a sandbox git may see other files.
+		opts.Git = Git(s.Env)
+	}
+	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, of.Name, q) }, opts)
 	if of.Used || s.Changed {
 		g.Changed()
 	}

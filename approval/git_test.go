@@ -1,0 +1,96 @@
+package approval_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/approval"
+)
+
+// plainGit is what a repository has that was cloned, and what people have.
+func plainGit(string, bool) (approval.Git, error) {
+	return approval.Git{Settings: []string{
+		"user.name=a", "user.email=a@b", "core.repositoryformatversion=0", "core.filemode=true", "core.bare=false", "core.logallrefupdates=true", "remote.origin.url=https://host/x",
+		"remote.origin.fetch=+refs/heads/*:refs/remotes/origin/*", "branch.main.remote=origin", "branch.main.merge=refs/heads/main", "init.defaultbranch=main", "pull.rebase=true", "alias.st=status", "core.fsmonitor=false", "core.pager=less -FRX",
+	}}, nil
+}
+
+func TestGitThatOnlyReadsIsAllowedWhereItRunsNothing(t *testing.T) {
+	for script, want := range map[string]approval.Verdict{
+		"git status": approval.Allow, "git status -sb && git log --oneline -5": approval.Allow, "git diff": approval.Allow, "git diff --stat HEAD~1": approval.Allow, "git diff --cached -- a b": approval.Allow,
+		"git log -p -3": approval.Allow, "git show HEAD:a": approval.Allow, "git show --stat": approval.Allow, "git branch -vv": approval.Allow, "git blame -L1,5 a": approval.Allow, "git grep -n foo": approval.Allow,
+		"git ls-files | wc -l": approval.Allow, "git stash list": approval.Allow, "git remote get-url origin": approval.Allow, "git config --get user.name": approval.Allow, "git config --bool core.bare": approval.Allow, "git config edit": approval.Ask, "git config core.bare \"$x\"": approval.Ask, "git config --unset core.bare": approval.Ask, "git config --add core.bare": approval.Ask, "git cat-file -p HEAD": approval.Allow, "git reflog -5": approval.Allow,
+		"git -C sub status": approval.Allow, "cd /x && git status": approval.Allow, "git rev-list --count HEAD": approval.Allow, "git tag -l 'v*'": approval.Allow, "timeout 5 git status": approval.Allow, "git worktree list": approval.Allow,
+
+		"git commit -m x": approval.Ask, "git checkout .": approval.Ask, "git diff --output=F": approval.Ask, "git diff --ext-diff": approval.Ask, "git diff --no-index a b": approval.Ask, "git diff -O F": approval.Ask, "git grep -Oless x": approval.Ask,
+		"git grep --open-files-in-pager x": approval.Ask, "git branch x": approval.Ask, "git stash": approval.Ask, "git stash drop": approval.Ask, "git stash list -p": approval.Ask, "git -p log": approval.Ask, "git -c core.pager=x log": approval.Ask,
+		"git -c core.fsmonitor=x status": approval.Ask, "git --git-dir=x status": approval.Ask, "git --exec-path=x status": approval.Ask, "git -C \"$x\" status": approval.Ask, "cd \"$x\"; git status": approval.Ask, "cd ~/x; git status": approval.Ask,
+		"git status; cd \"$x\"; git log": approval.Ask, "git log --show-signature": approval.Ask, "git log --format=%G?": approval.Ask, "git log --help": approval.Ask, "git status --help": approval.Ask, "git help log": approval.Ask, "git config user.name x": approval.Ask,
+		"git config --edit": approval.Ask, "git config --get-urlmatch a b": approval.Ask, "git remote show origin": approval.Ask, "git remote get-url --add origin": approval.Ask, "git fetch": approval.Ask, "git status \"$x\"": approval.Ask, "git reflog expire --all": approval.Ask,
+		"GIT_DIR=x git status": approval.Ask, "find . -execdir git status ';'": approval.Ask, "env -C x git status": approval.Ask, "env --chdir=x git status": approval.Ask, "git diff > a": approval.Ask, "git submodule status": approval.Ask, "git cat-file --textconv HEAD:a": approval.Ask,
+		"git cat-file --batch-check": approval.Ask, "xargs git diff": approval.Ask, "popd; git status": approval.Ask, "git describe --dirty": approval.Ask, "./git status": approval.Ask, "git ls-remote": approval.Ask, "git blame --contents F a": approval.Ask,
+	} {
+		j := approval.Judge(script, &approval.Options{Dir: "/home/me/src", Git: plainGit, Exported: typical.Exported})
+		assert.Equal(t, want, j.Verdict, "%s: %v", script, j.Findings)
+	}
+}
+
+func TestASettingThatMayRunAProgramMakesGitAsk(t *testing.T) {
+	for setting, asks := range map[string][2]bool{ // git status, and git log
+		"core.fsmonitor=x": {true, true}, "core.fsmonitor": {true, true}, "core.fsmonitor=true": {true, true}, "core.fsmonitor=false": {}, "CORE.FSMonitor=x": {true, true},
+		"diff.external=x": {true, true}, "diff.x.textconv=y": {true, true}, "diff.x.command=y": {true, true}, "diff.a.b.textconv=y": {true, true}, "diff.x.xfuncname=y": {}, "diff.algorithm=x": {}, "diff.submodule=diff": {true, true},
+		"filter.lfs.clean=x": {true, false}, "filter.lfs.process=x": {true, false}, "filter.lfs.required=true": {}, "core.pager=touch x": {true, true}, "core.pager=less; x": {true, true}, "core.pager=delta --dark": {}, "pager.log=x": {true, true}, "pager.log": {true, true},
+		"pager.log=false": {}, "log.showsignature=true": {true, true}, "log.showsignature": {true, true}, "format.pretty=%G?": {true, true}, "format.pretty=oneline": {}, "pretty.x=%GS": {true, true}, "core.alternaterefscommand=x": {true, true}, "core.virtualfilesystem=x": {true, true},
+		"remote.origin.promisor=true": {true, true}, "extensions.partialclone=origin": {true, true}, "extensions.worktreeconfig=true": {}, "hook.x.command=y": {true, true}, "trace2.eventtarget=/x": {true, true}, "submodule.x.url=y": {true, false}, "nosuch.x=y": {true, true},
+		"status.submodulesummary=true": {true, true}, "core.nosuch=y": {true, true}, "core.hookspath=x": {}, "credential.helper=x": {}, "alias.log=!x": {}, "gpg.program=x": {},
+	} {
+		for i, script := range []string{"git status", "git log"} {
+			j := approval.Judge(script, &approval.Options{Dir: "/", Git: func(string, bool) (approval.Git, error) { return approval.Git{Settings: []string{setting}}, nil }})
+			assert.Equal(t, asks[i], j.Verdict == approval.Ask, "%s: %s", setting, script)
+		}
+	}
+	for name, c := range map[string]struct {
+		set    approval.Git
+		err    error
+		status approval.Verdict
+		log    approval.Verdict
+	}{
+		"a hook": {set: approval.Git{Hooked: true}, status: approval.Ask, log: approval.Allow}, "a repository within": {set: approval.Git{Nested: true}, status: approval.Ask, log: approval.Allow},
+		"an error": {err: errors.New("no"), status: approval.Ask, log: approval.Ask},
+	} {
+		opts := &approval.Options{Dir: "/", Git: func(string, bool) (approval.Git, error) { return c.set, c.err }}
+		assert.Equal(t, c.status, approval.Judge("git status", opts).Verdict, name)
+		assert.Equal(t, c.log, approval.Judge("git log", opts).Verdict, name)
+	}
+	// All directories that the script may be in count.
+	var asked []string
+	approval.Judge("cd a && cd b; git -C c status", &approval.Options{Dir: "/x", Git: func(dir string, _ bool) (approval.Git, error) { asked = append(asked, dir); return approval.Git{}, nil }})
+	assert.Equal(t, []string{"/x/a/b/c", "/x/a/c", "/x/b/c", "/x/c"}, asked)
+	assert.Equal(t, approval.Ask, approval.Judge("git status", &approval.Options{Git: plainGit}).Verdict, "it is not known where")
+}
+
+// A setting that comes between the answer and the turn of the script counts.
+func TestWhatWaitsIsJudgedAnewByGit(t *testing.T) {
+	set := approval.Git{}
+	g := approval.NewGate(nil, &approval.Options{Git: func(string, bool) (approval.Git, error) { return set, nil }})
+	p, err := g.Pass(t.Context(), approval.Question{Script: "git status", Dir: "/x"})
+	require.NoError(t, err)
+	assert.True(t, p.Holds("/x"))
+	assert.False(t, p.Holds("/y"), "in another directory git may be set up in another way")
+	set.Hooked = true
+	assert.False(t, p.Holds("/x"))
+	refused(t, g.Check(t.Context(), "git status", "/x"))
+}
+
+// What asks without a look at git asks where that runs something.
+func TestNoWayAroundIsAllowedWhereGitRunsSomething(t *testing.T) {
+	evil := func(string, bool) (approval.Git, error) {
+		return approval.Git{Settings: []string{"core.fsmonitor=touch x"}}, nil
+	}
+	for _, script := range scripts(t, "ways.txt") {
+		assert.NotEqual(t, approval.Allow, approval.Judge(script, &approval.Options{Dir: "/x", Git: evil, Exported: typical.Exported}).Verdict, "%q", script)
+	}
+}
