@@ -219,7 +219,7 @@ func TestAnExitCodeThatWasDeletedIsNotMadeUp(t *testing.T) {
 	sh := start(t, &shell.Options{Poll: 100 * time.Millisecond, SaveDelay: time.Hour})
 	run(t, sh, "x=1")
 	lost := 0
-	for range 10 {
+	for began := time.Now(); lost < 3 && time.Since(began) < testenv.Patience; { // On a busy machine it looks seldom at the right moment.
 		res, err := sh.Run(testenv.Context(t), "sleep 0.1; rm -rf ${BASH_SOURCE%/*}; true | (exit 4)")
 		assert.Nil(t, res.Restart)
 		if err == nil { // They were back in time.
@@ -235,6 +235,6 @@ func TestAnExitCodeThatWasDeletedIsNotMadeUp(t *testing.T) {
 		assert.Nil(t, res.Receipt.Pipeline)
 		assert.Equal(t, "1", says(t, sh, "echo $x"))
 	}
-	assert.NotZero(t, lost)
+	assert.Equal(t, 3, lost)
 	assert.Equal(t, 3, run(t, sh, "true | true; exit 3").ExitCode) // It has no such report, and needs none.
 }

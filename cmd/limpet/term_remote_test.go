@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -216,28 +217,37 @@ func TestAConnectionThatIsLostHoldsNobody(t *testing.T) {
 // What is followed goes on at the byte where it was.
 func TestLogFollowsOverConnections(t *testing.T) {
 	m := newFarMachine(t)
-	id := m.term("start", "--buffer", "8MiB", "--line", `for i in {1..60}; do seq 1000; sleep .01; done; exit 5`)
+	gates := testenv.TempDir(t)
+	id := m.term("start", "--buffer", "8MiB", "--line", `for i in {1..60}; do seq 1000; sleep .01; ((i % 15)) || until [[ -e `+gates+`/$i ]]; do sleep .01; done; done; exit 5`)
 	follow := m.command(m.args("log", "--follow", id)...)
-	var out, said strings.Builder
-	follow.Stdout, follow.Stderr = &out, &said
+	out, err := os.Create(filepath.Join(gates, "out"))
+	require.NoError(t, err)
+	defer out.Close() // It was read.
+	var said strings.Builder
+	follow.Stdout, follow.Stderr = out, &said
 	require.NoError(t, follow.Start())
-	for range 3 {
-		time.Sleep(150 * time.Millisecond)
+	var want strings.Builder
+	for i := range 60 {
+		for j := range 1000 {
+			fmt.Fprintf(&want, "%d\r\n", j+1)
+		}
+		if (i+1)%15 != 0 {
+			continue
+		}
+		// It is connected: it has all that was printed until now.
+		testenv.Await(t, "what is followed", func() bool { st, err := out.Stat(); return err == nil && st.Size() == int64(want.Len()) })
 		list, err := host.ListShared(context.Background())
 		require.NoError(t, err)
 		for _, one := range list {
 			_ = syscall.Kill(one.PID, syscall.SIGKILL) // It may be gone just now.
 		}
+		require.NoError(t, os.WriteFile(filepath.Join(gates, strconv.Itoa(i+1)), nil, 0o600))
 	}
 	require.NoError(t, follow.Wait(), said.String())
-	var want strings.Builder
-	for range 60 {
-		for i := range 1000 {
-			fmt.Fprintf(&want, "%d\r\n", i+1)
-		}
-	}
-	assert.Equal(t, len(want.String()), out.Len(), said.String())
-	assert.True(t, want.String() == out.String())
+	got, err := os.ReadFile(out.Name())
+	require.NoError(t, err)
+	assert.Equal(t, want.Len(), len(got), said.String())
+	assert.True(t, want.String() == string(got))
 	assert.Contains(t, said.String(), "the connection is lost")
 	assert.Contains(t, said.String(), "exit 5, after")
 }
