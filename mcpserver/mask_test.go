@@ -38,7 +38,8 @@ func TestWhatLooksLikeASecretIsLeftOutOfEachAnswer(t *testing.T) {
 		}
 		calls("run_command", object{"command": "x=hunter; echo ${x}2 12345678901234567"})
 		calls("run_command", object{"command": "echo hunter2 >&2; exit 3"})
-		calls("run_command", object{"command": "echo hunter2", "background": true})
+		_, err := h.CallTool(testenv.Context(t), &mcp.CallToolParams{Name: "run_command", Arguments: object{"command": "echo hunter2", "background": true}})
+		require.NoError(t, err)
 		calls("job_list", nil)
 		calls("run_command", object{"command": "pwd", "session": "hunter2 is no name"})
 		got := calls("run_command", object{"command": "echo hunter2 9007199254740993"})
