@@ -302,11 +302,17 @@ func CommandSoon(st Stat) string {
 		if asleep++; now.State == 'R' || now.State == 'D' {
 			asleep = 0
 		}
-		if asleep == looks || Ran(st.ID()) > long {
+		if (asleep >= looks || Ran(st.ID()) > long) && (now.State == 'Z' || hasArguments(st.PID)) {
 			break
 		}
 	}
 	return Command(st.PID)
+}
+
+// hasArguments reports whether a process has any: within its execve, where it may wait for a disk, it has none.
+func hasArguments(pid int) bool {
+	b, err := readOnce("/proc/"+strconv.Itoa(pid)+"/cmdline", make([]byte, 1))
+	return err != nil || len(b) > 0
 }
 
 // Program returns the file of the program that the process runs. It is empty where
