@@ -113,7 +113,7 @@ func TestServeListensAtTheLoopbackAlone(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.org:80", "[::ffff:192.0.2.1]:0", "localhost.example:0", "[::1%lo]:0"} {
 		out, code := limpetIn(t, dir, "serve", "--listen", addr)
 		assert.Equal(t, codeUsage, code, out)
-		assert.Contains(t, out, "is no address of the loopback, and there is no TLS yet", addr)
+		assert.Contains(t, out, "is no address of the loopback, and there is no TLS", addr)
 	}
 	for _, addr := range []string{"", "7334", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:99999", "127.0.0.1:-1"} {
 		out, code := limpetIn(t, dir, "serve", "--listen", addr)

@@ -18,11 +18,11 @@ const mostQuery = 1 << 10
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'%s; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// setPolicy sets the policy of an answer for a host, which must be one of those that are answered; empty for a refusal.
-func setPolicy(header http.Header, host string) {
-	sockets := ""
-	if host != "" {
-		sockets = " ws://" + host
+// setPolicy sets the policy of an answer, which allows WebSockets to an origin, that must be one of those that are answered; empty for a
+// refusal.
+func setPolicy(header http.Header, sockets string) {
+	if sockets != "" {
+		sockets = " " + sockets
 	}
 	header.Set("Content-Security-Policy", fmt.Sprintf(policy, sockets))
 }

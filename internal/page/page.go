@@ -23,9 +23,11 @@ package page
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/limpet-sh/limpet/internal/keeper"
@@ -69,6 +71,12 @@ type Session interface {
 type Options struct {
 	// Typing allows whoever has the token to type into terminals, and to give them another size.
 	Typing bool
+
+	// TLS has [Serve] talk TLS, by its certificates. Nil means none: then the address must be one of the loopback.
+	TLS *tls.Config
+
+	// Hosts are the names and addresses under which browsers reach the page, besides those of New, without the port.
+	Hosts []string
 }
 
 // Handler answers the requests of browsers. It is safe for concurrent use. The caller must Close it.
@@ -109,10 +117,14 @@ func New(sessions Sessions, token string, addr net.Addr, opts *Options) (*Handle
 	if err != nil {
 		return nil, fmt.Errorf("page: listening at %v: %w", addr, err)
 	}
-	for _, name := range []string{"127.0.0.1", "localhost", "[::1]"} {
-		h.allow(name + ":" + port)
-		if port == "80" {
-			h.allow(name) // Browsers leave it out.
+	usual := "80" // Browsers leave it out.
+	if h.opts.TLS != nil {
+		usual = "443"
+	}
+	for _, name := range append([]string{"127.0.0.1", "localhost", "::1"}, h.opts.Hosts...) {
+		h.allow(net.JoinHostPort(name, port))
+		if port == usual {
+			h.allow(strings.TrimSuffix(net.JoinHostPort(name, ""), ":"))
 		}
 	}
 	h.allow(addr.String())
@@ -126,7 +138,15 @@ const leastToken = 26
 
 func (h *Handler) allow(host string) {
 	h.hosts[host] = true
-	h.origins["http://"+host] = true
+	h.origins[h.scheme("http")+"://"+host] = true
+}
+
+// scheme is that of http or ws, with TLS where there is some.
+func (h *Handler) scheme(name string) string {
+	if h.opts.TLS != nil {
+		return name + "s"
+	}
+	return name
 }
 
 // Close ends all streams and all that the handler asks sessions for, and waits for its goroutines. Requests fail from then on. It is safe
@@ -185,7 +205,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, status, why)
 		return
 	}
-	setPolicy(w.Header(), r.Host)
+	setPolicy(w.Header(), h.scheme("ws")+"://"+r.Host)
 	if isAPI(r) {
 		h.serveAPI(w, r)
 		return

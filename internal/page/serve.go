@@ -43,10 +43,15 @@ func Serve(ctx context.Context, listener net.Listener, h *Handler) error {
 			}
 		},
 	}
+	bounded := &limited{Listener: listener, free: make(chan struct{}, mostConnections)}
+	serve := func() error { return server.Serve(bounded) }
+	if h.opts.TLS != nil {
+		server.TLSConfig, server.Protocols = h.opts.TLS, new(http.Protocols)
+		server.Protocols.SetHTTP1(true) // WebSockets are of that.
+		serve = func() error { return server.ServeTLS(bounded, "", "") }
+	}
 	served := make(chan error, 1)
-	go func() {
-		served <- server.Serve(&limited{Listener: listener, free: make(chan struct{}, mostConnections)})
-	}()
+	go func() { served <- serve() }()
 	var err error
 	select {
 	case err = <-served:

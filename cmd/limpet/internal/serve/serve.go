@@ -23,6 +23,7 @@ import (
 func Command(p sessions.Program) *cobra.Command {
 	var listen string
 	var open, typing bool
+	var pair certificate
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Show the sessions of this machine in a browser",
@@ -36,34 +37,41 @@ taken over it has the size of the page's window.
 Whoever has the link sees all of that, with this user's secrets if they are printed; with --allow-typing they can do all that this user
 can. The link has a token, which is another one each time and
 which browsers send to nobody else, and it leads to this machine alone: no address but those of the loopback is listened at. From another
-machine, use an SSH tunnel: ssh -L 7334:127.0.0.1:7334 HOST limpet serve --listen 127.0.0.1:7334.
+machine, use an SSH tunnel: ssh -L 7334:127.0.0.1:7334 HOST limpet serve --listen 127.0.0.1:7334. With a certificate (--tls-cert,
+--tls-key) it is served by https, at any address of this machine, for whoever has the link; the page is reached by the names and addresses
+that the certificate is for, and no other.
 
 --open has the desktop's browser open the link (xdg-open, or open on macOS).`,
 		Example: "  limpet serve\n  limpet serve --open --allow-typing\n  limpet serve --listen 127.0.0.1:7334",
 		Args:    noun.Wants(0, 0, "takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			addr, err := listenAddr(cmd, listen)
+			if err := pair.load(cmd); err != nil {
+				return err
+			}
+			addr, err := listenAddr(cmd, listen, pair.config != nil)
 			if err != nil {
 				return err
 			}
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
-			err = serve(ctx, p, addr, open, typing)
+			err = serve(ctx, p, addr, open, &page.Options{Typing: typing, TLS: pair.config, Hosts: pair.hosts})
 			if ended := p.Ended(ctx); ended != nil && err == nil {
 				return ended
 			}
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "listen at `HOST:PORT`, of the loopback; port 0 is any that is free")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "listen at `HOST:PORT`, of the loopback, or with --tls-cert of any address; port 0 is any that is free")
+	cmd.Flags().StringVar(&pair.cert, "tls-cert", "", "serve https, by the certificate of `FILE`, in PEM, with those that lead to a root behind it")
+	cmd.Flags().StringVar(&pair.key, "tls-key", "", "the private key of --tls-cert, in PEM, in a `FILE` that nobody else can read")
 	cmd.Flags().BoolVar(&typing, "allow-typing", false, "let whoever has the link type into the sessions' terminals")
 	cmd.Flags().BoolVar(&open, "open", false, "open the link in a browser")
 	return cmd
 }
 
-// listenAddr returns the address that is meant by --listen. A host other than localhost must be an address of the loopback: what is sent
-// there leaves the machine for nobody to read.
-func listenAddr(cmd *cobra.Command, said string) (netip.AddrPort, error) {
+// listenAddr returns the address that is meant by --listen. Without TLS a host other than localhost must be an address of the loopback: what is
+// sent there leaves the machine for nobody to read.
+func listenAddr(cmd *cobra.Command, said string, tls bool) (netip.AddrPort, error) {
 	wrong := func() (netip.AddrPort, error) {
 		return netip.AddrPort{}, noun.Usagef(cmd, "--listen %q: wants HOST:PORT, as in 127.0.0.1:7334, localhost:0 or [::1]:7334", said)
 	}
@@ -79,15 +87,18 @@ func listenAddr(cmd *cobra.Command, said string) (netip.AddrPort, error) {
 		host = "127.0.0.1"
 	}
 	ip, err := netip.ParseAddr(host)
-	if err != nil || !ip.Unmap().IsLoopback() || ip.Zone() != "" {
-		return netip.AddrPort{}, noun.Usagef(cmd, "--listen %q: %q is no address of the loopback, and there is no TLS yet: whoever can listen on the network would read the token and all that is shown; "+
-			"use 127.0.0.1:%s, and an SSH tunnel to it (ssh -L) from other machines", said, host, port)
+	if tls && (err != nil || ip.Zone() != "") {
+		return netip.AddrPort{}, noun.Usagef(cmd, "--listen %q: %q is no address of this machine, as 192.0.2.7, 0.0.0.0 or [::]", said, host)
+	}
+	if !tls && (err != nil || !ip.Unmap().IsLoopback() || ip.Zone() != "") {
+		return netip.AddrPort{}, noun.Usagef(cmd, "--listen %q: %q is no address of the loopback, and there is no TLS: whoever can listen on the network would read the token and all that is shown; "+
+			"use 127.0.0.1:%s, and an SSH tunnel to it (ssh -L) from other machines, or give a certificate by --tls-cert and --tls-key", said, host, port)
 	}
 	return netip.AddrPortFrom(ip.Unmap(), uint16(n)), nil
 }
 
 // serve serves the page until ctx ends.
-func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open, typing bool) error {
+func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open bool, opts *page.Options) error {
 	place, err := p.Registry()
 	if err != nil {
 		return err
@@ -102,11 +113,14 @@ func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open, t
 		return fmt.Errorf("--listen %v: %w", addr, err)
 	}
 	token := rand.Text() // It has 130 bits.
-	h, err := page.New(page.FromPlace(place, place.Questions()), token, listener.Addr(), &page.Options{Typing: typing})
+	h, err := page.New(page.FromPlace(place, place.Questions()), token, listener.Addr(), opts)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	link := fmt.Sprintf("http://%v/#%s", listener.Addr(), token)
+	if opts.TLS != nil {
+		link = fmt.Sprintf("https://%s/#%s", net.JoinHostPort(opts.Hosts[0], strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)), token)
+	}
 	if _, err := fmt.Fprintln(os.Stdout, link); err != nil {
 		h.Close()
 		return errors.Join(err, listener.Close())
