@@ -292,7 +292,7 @@ func Command(pid int) string {
 // a processor to be free for it. One that stays a fork soon sleeps, or runs for longer than it
 // takes to become a program.
 func CommandSoon(st Stat) string {
-	const pause, longest, long, looks = 200 * time.Microsecond, 500 * time.Millisecond, 5 * time.Millisecond, 3
+	const pause, longest, long, looks = 200 * time.Microsecond, 500 * time.Millisecond, 20 * time.Millisecond, 3
 	asleep := 0
 	for began := time.Now(); time.Since(began) < longest; time.Sleep(pause) {
 		now, err := Read(st.PID)
