@@ -67,7 +67,9 @@ func crashingProgram() {
 		}
 		note("drains", "ends")
 		if list, _ := r.List(jobs.Filter{States: []jobs.State{jobs.Running}}); len(list) > 0 {
-			_, _ = r.Poll(list[rand.IntN(len(list))].ID, nil) // It may have ended.
+			id := list[rand.IntN(len(list))].ID
+			note("polls", id)
+			_, _ = r.Poll(id, nil) // It may have ended: then this has told its end.
 		}
 	}
 }
@@ -144,6 +146,9 @@ func killAtRandom(t *testing.T, kills int, byProgram *atomic.Int64) {
 		tell(id)
 	}
 	started := lines(t, truth, "started")
+	for _, id := range lines(t, truth, "polls") {
+		lost[id] = true
+	}
 	testenv.Await(t, "the ends that nobody was told", func() bool {
 		for _, e := range r.Drain() {
 			tell(e.Job.ID)
