@@ -325,6 +325,10 @@ func TestSeccompRuns(t *testing.T) {
 			t.Logf("not installed: %s", row[0]) // another row makes the same call
 			continue
 		}
+		if row[0] == "int80()" && without[i] == "SIGSEGV" {
+			t.Log("this kernel has no calls of 32-bit programs (CONFIG_IA32_EMULATION)")
+			continue
+		}
 		t.Logf("without %s, with %s, lifted %s: %s", without[i], with[i], lifted[i], row[0])
 		assert.Equal(t, row[1], with[i], row[0])
 		assert.Equal(t, i < refused, row[1] != without[i], "without the filter: %s", row[0])
