@@ -77,7 +77,9 @@ func Of(r session.Record) Entry {
 	case session.BeginRecord, session.RefusedRecord:
 		e.Script = e.text(r.Action.Script)
 		for _, entry := range r.Action.Env {
-			e.Env = append(e.Env, mask.Assignment(entry))
+			masked, names := mask.Assignment(entry)
+			e.Env = append(e.Env, masked)
+			e.mask(names)
 		}
 		e.Unset = r.Action.Unset
 	case session.EndRecord:

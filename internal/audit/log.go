@@ -80,7 +80,7 @@ func (l *Log) open(now time.Time) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		again, err := l.usable(f, path, now)
+		again, err := l.usable(f, path)
 		if err == nil && !again {
 			return f, nil
 		}
@@ -92,7 +92,7 @@ func (l *Log) open(now time.Time) (*os.File, error) {
 }
 
 // usable locks a file, and renames it if it is full. Again means that the file at the path is another one.
-func (l *Log) usable(f *os.File, path string, now time.Time) (again bool, err error) {
+func (l *Log) usable(f *os.File, path string) (again bool, err error) {
 	st, err := f.Stat()
 	if err != nil {
 		return false, err
@@ -103,7 +103,7 @@ func (l *Log) usable(f *os.File, path string, now time.Time) (again bool, err er
 	if st.Mode().Perm()&0o077 != 0 {
 		return false, fmt.Errorf("%s can be read or written by others: chmod 600 it, or name another file", path)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil { // It is held for one line.
+	if err := lock(f); err != nil {
 		return false, fmt.Errorf("locking %s: %w", path, err)
 	}
 	there, err := os.Lstat(path)
@@ -120,9 +120,29 @@ func (l *Log) usable(f *os.File, path string, now time.Time) (again bool, err er
 		return false, nil
 	}
 	ext := filepath.Ext(path)
-	full := strings.TrimSuffix(path, ext) + "-" + now.UTC().Format("20060102T150405.000000000Z") + ext
+	// The time of this moment: lines may have the same, and whoever waits for the lock an old one, and then this would take the place of another file.
+	full := strings.TrimSuffix(path, ext) + "-" + time.Now().UTC().Format("20060102T150405.000000000Z") + ext
 	// Where it cannot be renamed, as where it can only be appended to (chattr +a), it gets larger.
 	return os.Rename(path, full) == nil, nil
+}
+
+// patience is how long another program may have the lock, which it needs for one line. Tests have less.
+var patience = 5 * time.Second
+
+var errLocked = errors.New("another program has it locked and does not go on: see which by lsof, or name another file")
+
+// lock locks a file. Who is stopped with the lock, or keeps it on purpose, holds nobody up for long.
+func lock(f *os.File) error {
+	for began, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 4*time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if time.Since(began) > patience {
+			return errLocked
+		}
+		time.Sleep(pause) // The kernel tells of no lock that is free.
+	}
 }
 
 // write appends a line. One that is not whole is taken back.
@@ -148,7 +168,7 @@ func (l *Log) write(now time.Time, line []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Write writes an entry down. It blocks as long as that takes, and what other programs write at the moment.
+// Write writes an entry down. It blocks as long as that takes, and waits up to 5 s for another program that has the file locked.
 func (l *Log) Write(e Entry) error {
 	line, err := json.Marshal(e)
 	if err == nil {

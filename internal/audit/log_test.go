@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -94,6 +95,21 @@ func TestManyWritersLoseNoLineWhileTheFileIsRenamed(t *testing.T) {
 	assert.Len(t, seen, each*writers)
 }
 
+// Full files are renamed, and none of them takes the place of another, whatever time the lines have.
+func TestNoFullFileTakesThePlaceOfAnother(t *testing.T) {
+	dir := testenv.TempDir(t)
+	l, err := Open(filepath.Join(dir, "a.jsonl"))
+	require.NoError(t, err)
+	l.most = 1
+	const many = 10
+	for i := range many {
+		require.NoError(t, l.Write(Entry{Time: time.Unix(1, 0), Kind: "begin", ID: int64(i + 1)}))
+	}
+	got, broken := entries(t, dir)
+	assert.Zero(t, broken)
+	assert.Len(t, got, many)
+}
+
 // Whoever is killed while it writes leaves half a line at most, which spoils no other.
 func TestAKillSpoilsNoOtherLine(t *testing.T) {
 	dir := testenv.TempDir(t)
@@ -128,6 +144,25 @@ func TestAKillSpoilsNoOtherLine(t *testing.T) {
 	assert.Equal(t, "last", got[len(got)-1].Kind)
 	assert.LessOrEqual(t, broken, 6)
 	assert.Positive(t, broken)
+}
+
+// A program that keeps the lock, or is stopped with it, holds up nobody for longer than that.
+func TestALockThatIsKeptIsAnError(t *testing.T) {
+	usual := patience
+	patience = 50 * time.Millisecond
+	defer func() { patience = usual }()
+	path := filepath.Join(testenv.TempDir(t), "a.jsonl")
+	l, err := Open(path)
+	require.NoError(t, err)
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close() // It was read.
+	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+	err = l.Write(Entry{Time: time.Now(), Kind: "begin"})
+	assert.ErrorIs(t, err, errLocked)
+	assert.ErrorContains(t, err, path)
+	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_UN))
+	assert.NoError(t, l.Write(Entry{Time: time.Now(), Kind: "begin"}))
 }
 
 func TestADirectoryHasAFileForEachDay(t *testing.T) {
@@ -185,6 +220,7 @@ func TestSecretsAreMaskedInEveryField(t *testing.T) {
 		assert.NotContains(t, string(b), "a1B2a1B2", e.Kind)
 		assert.NotContains(t, string(b), "hunter22", e.Kind)
 		assert.Contains(t, e.Masked, "GitHub token", e.Kind)
+		assert.Equal(t, len(e.Env) > 0, slices.Contains(e.Masked, "value of a variable"), e.Kind)
 	}
 }
 

@@ -112,11 +112,11 @@ func Ends(text []byte, each int) (head, tail []byte, omitted int64, names []stri
 	return head, tail, max(int64(len(text))-int64(len(head))-int64(len(tail)), 1), names
 }
 
-// Assignment returns a "NAME=value" of an environment, masked if the name is that of a secret.
-func Assignment(entry string) string {
+// Assignment is Text of a "NAME=value" of an environment, whose value may be anything.
+func Assignment(entry string) (masked string, names []string) {
 	if name, value, _ := strings.Cut(entry, "="); value != "" && environ.Secret(name) {
-		return name + "=[masked: " + ofVariable + "]"
+		return name + "=[masked: " + ofVariable + "]", []string{ofVariable}
 	}
-	masked, _ := Text([]byte(entry))
-	return string(masked)
+	text, names := Text([]byte(entry))
+	return string(text), names
 }
