@@ -2,8 +2,13 @@ package mcpserver_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
@@ -47,6 +52,10 @@ func TestWhatLooksLikeASecretIsLeftOutOfEachAnswer(t *testing.T) {
 		list, err := h.ListResources(testenv.Context(t), nil)
 		require.NoError(t, err)
 		require.NotEmpty(t, list.Resources)
+		b, err := json.Marshal(list)
+		require.NoError(t, err)
+		assert.NotContains(t, string(b), "hunter2")
+		assert.Contains(t, string(b), "[masked: word]")
 		testenv.Await(t, "the log of the job", func() bool {
 			for _, one := range list.Resources {
 				read, err := h.ReadResource(testenv.Context(t), &mcp.ReadResourceParams{URI: one.URI})
@@ -59,6 +68,36 @@ func TestWhatLooksLikeASecretIsLeftOutOfEachAnswer(t *testing.T) {
 			return false
 		})
 	}
+}
+
+// What a client is told while a command runs has no secret in it either.
+func TestProgressHasNoSecret(t *testing.T) {
+	heard := make(chan string, 100)
+	h := connect(t, setup{
+		server: mcpserver.Options{Mask: leavesOut, Progress: 10 * time.Millisecond},
+		client: mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+			select {
+			case heard <- req.Params.Message:
+			default: // Enough were heard.
+			}
+		}},
+	})
+	file := filepath.Join(testenv.TempDir(t), "go")
+	params := &mcp.CallToolParams{Name: "run_command", Arguments: object{"command": "echo hunter2; until [[ -e " + file + " ]]; do sleep 0.01; done"}}
+	params.SetProgressToken("p")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.CallTool(testenv.Context(t), params)
+		ended <- err
+	}()
+	for message := range heard {
+		require.NotContains(t, message, "hunter2")
+		if strings.Contains(message, "[masked: word]") {
+			break
+		}
+	}
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, <-ended)
 }
 
 func TestAnAnswerWithoutASecretIsAsItIs(t *testing.T) {

@@ -45,7 +45,8 @@ func (c *call) progress(ctx context.Context, line func() string) (stop func()) {
 				last = *what
 			}
 			if last != "" {
-				message += ": " + last
+				var names []string // What is shown is cut short: there is no room for them.
+				message += ": " + c.server.mask(last, &names)
 			}
 			// A client that cannot be told is told the result, or is gone.
 			_ = c.request.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{

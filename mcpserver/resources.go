@@ -126,6 +126,8 @@ func (s *Server) listed() map[string]*mcp.Resource {
 	list := map[string]*mcp.Resource{sessionsURI: {URI: sessionsURI, Name: "sessions", Title: "Sessions: where they are, and what runs there", MIMEType: "text/plain"}}
 	put := func(template, id, name, what string) {
 		uri := uriOf(template, id)
+		var names []string // As in what is read.
+		what = s.mask(what, &names)
 		list[uri] = &mcp.Resource{URI: uri, Name: name, Title: name + ": " + brief(what), MIMEType: "text/plain"}
 	}
 	if r, err := s.jobsIfOffered(); err == nil {
