@@ -277,7 +277,8 @@ func TestAHostAsksItsUser(t *testing.T) {
 					shown = append(shown, r.Params.Message) // One question at a time.
 					return c.result, nil
 				}}
-				client := p.stdio("--approve", "ask", "--elicit", "--approve-wait", "500ms")
+				record := filepath.Join(p.home, "audit.jsonl")
+				client := p.stdio("--approve", "ask", "--elicit", "--approve-wait", "500ms", "--audit", record)
 				ran := 0
 				for range 2 {
 					res := <-calls(t, client.ClientSession, "run_command", runs("echo x >>made\x1b[2J"))
@@ -294,6 +295,18 @@ func TestAHostAsksItsUser(t *testing.T) {
 				assert.Contains(t, shown[0], "session default asks: may this run in "+p.dir+"?")
 				assert.Contains(t, shown[0], `  | echo x >>made\x1b[2J`)
 				assert.Contains(t, shown[0], "it writes a file (write)")
+				// What was asked is written down, and what came of it.
+				answers := 0
+				for _, e := range audited(t, record) {
+					if e.Kind == "answer" && e.Answer != "" {
+						answers++
+					}
+				}
+				if c.result.Content != nil {
+					assert.Equal(t, c.asked, answers)
+				} else {
+					assert.Zero(t, answers)
+				}
 				client.leaves()
 				p.gone("closed")
 			})

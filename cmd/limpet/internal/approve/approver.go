@@ -135,6 +135,17 @@ func (s Sessions) ask(ctx context.Context, name string, q approval.Question) (ap
 		}
 		open.Stdin = c.Stdin()
 	}
+	if s.Asked == nil {
+		return s.askOpen(ctx, dir, open, c, called)
+	}
+	answered := s.Asked(ctx, open)
+	reply, err := s.askOpen(ctx, dir, open, c, called)
+	answered(reply, err)
+	return reply, err
+}
+
+// askOpen asks in the directory, and by the client of an agent that has called, if that may ask.
+func (s Sessions) askOpen(ctx context.Context, dir string, open questions.Open, c mcpserver.Caller, called bool) (approval.Reply, error) {
 	ways := []func(context.Context) (approval.Reply, error){
 		func(ctx context.Context) (approval.Reply, error) { return questions.Ask(ctx, dir, open) },
 	}
@@ -146,13 +157,7 @@ func (s Sessions) ask(ctx context.Context, name string, q approval.Question) (ap
 	case s.Elicit && called:
 		ways = append(ways, func(ctx context.Context) (approval.Reply, error) { return elicit(ctx, c, open) })
 	}
-	if s.Asked == nil {
-		return first(ctx, ways)
-	}
-	answered := s.Asked(ctx, open)
-	reply, err := first(ctx, ways)
-	answered(reply, err)
-	return reply, err
+	return first(ctx, ways)
 }
 
 // Password asks a person for what a program wants to know, for shell.Options.AskPassword.
