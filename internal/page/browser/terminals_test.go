@@ -230,7 +230,7 @@ printf '\033]0;<img src=x onerror=window.hacked=1>\007\033[0m\033[2J\033[Hsurviv
 			go func() { _, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{}) }() // Here nothing can be asked of the browser.
 		}
 	}))
-	at := value[struct{ X, Y float64 }](b, `(() => {
+	where := `(() => {
 		const range = document.createRange();
 		const walk = document.createTreeWalker(document.querySelector("#screen .xterm-rows"), NodeFilter.SHOW_TEXT);
 		for (let n = walk.nextNode(); n; n = walk.nextNode()) if (n.data.includes("web")) {
@@ -238,9 +238,17 @@ printf '\033]0;<img src=x onerror=window.hacked=1>\007\033[0m\033[2J\033[Hsurviv
 			const r = range.getBoundingClientRect();
 			return { X: r.left + r.width / 2, Y: r.top + r.height / 2 };
 		}
-	})()`)
-	b.do(chromedp.MouseEvent("mouseMoved", at.X-1, at.Y), chromedp.MouseEvent("mouseMoved", at.X, at.Y))
-	b.sees(`document.querySelector("#screen .xterm-cursor-pointer, #screen.xterm-cursor-pointer") !== null`)
+		return null;
+	})()`
+	// The screen is painted anew, in the size of the window, some time after the take-over: then the link is elsewhere.
+	var at *struct{ X, Y float64 }
+	testenv.Await(t, "the pointer over the link", func() bool {
+		if at = value[*struct{ X, Y float64 }](b, where); at == nil {
+			return false
+		}
+		b.do(chromedp.MouseEvent("mouseMoved", at.X-1, at.Y), chromedp.MouseEvent("mouseMoved", at.X, at.Y))
+		return value[bool](b, `document.querySelector("#screen .xterm-cursor-pointer, #screen.xterm-cursor-pointer") !== null`)
+	})
 	b.do(chromedp.MouseClickXY(at.X, at.Y))
 	mu.Lock()
 	defer mu.Unlock()
