@@ -181,7 +181,7 @@ func (p *Pass) Holds(dir string) bool {
 	if p.changes != p.gate.changes || p.question.Dir != dir && p.placed() {
 		return false
 	}
-	p.changes = p.gate.changes + p.gate.count(p.changing) // What was seen of the shell until now is not what it will have.
+	p.changes = p.gate.changes + p.gate.count(p.changing) // The script may change the shell: what was seen of it before does not count any more.
 	return true
 }
 

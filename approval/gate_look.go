@@ -17,7 +17,7 @@ type sight struct {
 	changes int                // scripts that may have changed names, before it was looked
 }
 
-// see judges a question by what the shell has, if that may matter.
+// see judges a question again by the state of the shell, where that can change the answer. It returns what it saw.
 func (g *Gate) see(ctx context.Context, q *Question) (sight, error) {
 	s := sight{changes: g.changed()}
 	if q.Input != "" || q.Look == nil || q.Judgement.Verdict == Deny || g.contained() {

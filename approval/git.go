@@ -81,8 +81,8 @@ var gitReads = map[string]struct {
 // gitPairs are commands of git that have a verb of their own: words that must stand there, and then operands.
 var gitPairs = []string{"stash list", "worktree list", "remote get-url"}
 
-// readsConfig reports whether words behind git config are the name of one setting, and options of which none writes. A name has a dot, which
-// no command of git config has.
+// readsConfig reports whether the words after "git config" are the name of one setting and options that only read. The name must have a
+// dot: no subcommand of git config has one.
 func readsConfig(args []value) bool {
 	set := optionSet{short: "z", long: "get get-all bool int path type= global local system worktree null show-origin show-scope includes no-includes default="}
 	options, operands, why := set.parse(args)

@@ -104,8 +104,8 @@ func (s *session) settleGit(f *Finding) {
 // mostPlaces bounds the directories in which a script may be.
 const mostPlaces = 8
 
-// places are the directories that a script may be in, by its cd commands, each of which may come to nothing; "" is one that is not known. Within is
-// what is behind each of them.
+// places returns the directories that the script may be in, with within joined to each. A cd may fail, so that the directory before it
+// counts, too. An empty string stands for a directory that is not known.
 func (s *session) places(within string) []string {
 	all := []string{s.opts.Dir}
 	if !path.IsAbs(s.opts.Dir) {

@@ -274,10 +274,7 @@ func (w *walker) program(text string) (change, bool) {
 	if c, is := l.names[text]; is {
 		return c, true
 	}
-	if builtins[text] {
-		return change{}, false
-	}
-	if strings.Contains(text, "/") {
+	if builtins[text] || strings.Contains(text, "/") { // A name with a slash is looked for nowhere (bash(1), Command Execution).
 		return change{}, false
 	}
 	if file, is := l.hashed[text]; is && (base(file) != text || !l.usual(path.Dir(file))) {

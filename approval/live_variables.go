@@ -55,7 +55,6 @@ var readBy = map[string]string{
 // reads reports whether a program may go by a variable. Of a program that no rule knows it is not known.
 func reads(program, variable string) bool {
 	variable = strings.ToUpper(variable)
-	variable = strings.ToUpper(variable)
 	if slices.ContainsFunc(readByAll, func(prefix string) bool { return strings.HasPrefix(variable, prefix) }) {
 		return true
 	}

@@ -26,7 +26,7 @@ type auditFlags struct {
 }
 
 // auditNames are those flags.
-var auditNames = []string{"audit", "audit-required"}[:2:2]
+var auditNames = []string{"audit", "audit-required"}
 
 func (f *auditFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.path, "audit", "", "write down all that is done, a JSON object a line, in `FILE`, or in a directory, in a file for each day; see limpet help audit")

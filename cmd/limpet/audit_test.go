@@ -77,7 +77,7 @@ func TestWhatAnAgentDoesIsWrittenDown(t *testing.T) {
 	}
 }
 
-// A person's session that is kept is written down by its keeper, for whoever uses it.
+// The keeper of a session by name writes down what is done there, whoever does it.
 func TestWhatIsDoneInASessionByNameIsWrittenDown(t *testing.T) {
 	p := newMCPPlace(t)
 	file := filepath.Join(p.home, "audit.jsonl")

@@ -18,7 +18,20 @@ import (
 	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
-// The page is that of the machine's sessions: an agent's command is seen while it runs, by whoever has the link.
+// linkOf starts a limpet serve, and returns the line with its link.
+func linkOf(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // It has ended, unless the test failed.
+	link, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	return link
+}
+
+// The page shows the sessions of this machine: whoever has the link sees an agent's command while it runs.
 func TestServeShowsWhatRunsInSessions(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	dir := testenv.TempDir(t)
@@ -36,13 +49,7 @@ func TestServeShowsWhatRunsInSessions(t *testing.T) {
 	}
 	cmd := exec.Command("limpet", "serve", "--open")
 	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // It has ended, unless the test failed.
-	link, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
+	link := linkOf(t, cmd)
 	parts := regexp.MustCompile(`^(http://127\.0\.0\.1:\d+/)#([A-Z2-7]{26})\n$`).FindStringSubmatch(link)
 	require.NotNil(t, parts, "%q", link)
 	url, token := parts[1], parts[2]

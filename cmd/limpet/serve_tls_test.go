@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -61,14 +60,7 @@ func TestServeByACertificate(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	cert, key, roots := certify(t, []string{"build.example", "*.wild.example"}, nil, time.Now().Add(time.Hour))
 	cmd := exec.Command("limpet", "serve", "--listen", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key)
-	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // It has ended, unless the test failed.
-	link, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
-	at, err := url.Parse(strings.TrimSpace(link))
+	at, err := url.Parse(strings.TrimSpace(linkOf(t, cmd)))
 	require.NoError(t, err)
 	assert.Equal(t, "https", at.Scheme)
 	assert.Equal(t, "build.example", at.Hostname())
