@@ -37,10 +37,10 @@ func help() int {
 	}
 	defer clear(secret)
 	if err == nil {
-		_, err = os.Stdout.Write(secret)
-	}
-	if err == nil {
-		_, err = os.Stdout.WriteString("\n")
+		// In one piece: others may write to the same pipe.
+		line := append(secret, '\n')
+		defer clear(line)
+		_, err = os.Stdout.Write(line)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "limpet: no password: %v\n", err)
