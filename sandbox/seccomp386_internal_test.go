@@ -11,7 +11,7 @@ import (
 func TestSeccompOf32BitProgramsRuns(t *testing.T) {
 	bwrap := bareBwrap(t)
 	if nativeArch.small == nil {
-		t.Skip("no sandbox is to be had here: for 32-bit programs")
+		t.Skip("no 32-bit programs here")
 	}
 	rows := [][2]string{ // what it does, and the answer with the filter
 		{"int80(20)", "ok"},                        // getpid
@@ -31,7 +31,7 @@ func TestSeccompOf32BitProgramsRuns(t *testing.T) {
 	}
 	without := answers(t, bwrap, rows, nil)
 	if without[0] == "SIGSEGV" || without[0] == "ENOSYS" {
-		t.Skip("no sandbox is to be had here: the kernel runs no 32-bit programs")
+		t.Skip("no 32-bit programs here")
 	}
 	usual, small := WorkspaceWrite("/w"), WorkspaceWrite("/w")
 	small.Proc.Allow32Bit = true
