@@ -59,7 +59,7 @@ hangs is stopped without losing them, and a bash that ends is brought back.`,
 	root.SetVersionTemplate("limpet {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, err, "") })
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(runCommand(), replCommand(), jobsCommand(), termCommand(), sessionCommand(), hostsCommand(), connectCommand(), mcpCommand(), serveCommand(), sandboxCommand(), approveCommand(), approvalsCommand(), versionCommand(), exitCodesTopic(), passwordsTopic(), auditTopic())
+	root.AddCommand(runCommand(), replCommand(), jobsCommand(), termCommand(), sessionCommand(), hostsCommand(), connectCommand(), mcpCommand(), watchCommand(), serveCommand(), sandboxCommand(), approveCommand(), approvalsCommand(), versionCommand(), exitCodesTopic(), passwordsTopic(), auditTopic())
 	return root
 }
 

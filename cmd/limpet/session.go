@@ -34,6 +34,10 @@ func sessionCommand() *cobra.Command {
 	return sessions.Command(program(newConsole().notef), helpCommand(), noCommand)
 }
 
+func watchCommand() *cobra.Command {
+	return sessions.WatchCommand(program(newConsole().notef))
+}
+
 func hostsCommand() *cobra.Command {
 	return hosts.Command(program(newConsole().notef), helpCommand(), noCommand)
 }

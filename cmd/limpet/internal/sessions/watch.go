@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/fsnotify/fsnotify"
 	"github.com/spf13/cobra"
 
@@ -185,13 +186,13 @@ func madeLater(place keeper.Place) (news <-chan struct{}, done func(), err error
 	return found, func() { _ = w.Close(); <-ended }, nil
 }
 
-// watched prints what is watched. Its methods are safe for concurrent use.
+// watched makes lines of what is watched. Its methods are safe for concurrent use.
 type watched struct {
-	mu     sync.Mutex
-	out    io.Writer
-	asJSON bool
-	single bool // there is one session, whose name need not be said
-	open   map[lineKey][]byte
+	mu    sync.Mutex
+	raw   func(e session.Event) error        // is given the events instead, if it is not nil
+	line  func(name, text string) error      // takes a line about a session
+	state func(name string, e session.Event) // if it is not nil, is told of events, too
+	open  map[lineKey][]byte
 }
 
 // lineKey is that of a line that is not whole yet.
@@ -201,8 +202,20 @@ type lineKey struct {
 	stderr  bool
 }
 
+// newWatched prints the lines. The name of a single one need not be said.
 func newWatched(out io.Writer, asJSON, single bool) *watched {
-	return &watched{out: out, asJSON: asJSON, single: single, open: make(map[lineKey][]byte)}
+	w := &watched{open: make(map[lineKey][]byte)}
+	w.line = func(name, text string) error {
+		if !single {
+			text = name + " | " + text
+		}
+		_, err := fmt.Fprintln(out, text)
+		return err
+	}
+	if asJSON {
+		w.raw = func(e session.Event) error { return noun.JSON(out, e) }
+	}
+	return w
 }
 
 // follow prints the events of a session until that ends, or ctx does. The error is one of printing.
@@ -233,7 +246,7 @@ func (w *watched) follow(ctx context.Context, k *keeper.Kept) error {
 
 // say prints a line about a session.
 func (w *watched) say(name, text string) error {
-	if w.asJSON {
+	if w.raw != nil {
 		return nil
 	}
 	w.mu.Lock()
@@ -241,31 +254,21 @@ func (w *watched) say(name, text string) error {
 	return w.line(name, "-- "+text)
 }
 
-// line prints a line. The caller holds mu.
-func (w *watched) line(name, text string) error {
-	if !w.single {
-		text = name + " | " + text
-	}
-	_, err := fmt.Fprintln(w.out, text)
-	return err
-}
-
 // print prints an event.
 func (w *watched) print(keeperID string, e session.Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.asJSON {
-		return noun.JSON(w.out, e)
+	if w.raw != nil {
+		return w.raw(e)
+	}
+	if w.state != nil {
+		w.state(e.Session, e)
 	}
 	key := lineKey{keeperID, e.Command, e.Stderr}
 	switch e.Kind {
 	case session.BeginEvent:
-		for i, line := range strings.Split(strings.TrimRight(e.Script, "\n"), "\n") {
-			prompt := noun.OneLine(e.Dir) + " $ "
-			if i > 0 {
-				prompt = strings.Repeat(" ", len(prompt)-2) + "> "
-			}
-			if err := w.line(e.Session, prompt+screen.Redrawn([]byte(line))); err != nil {
+		for _, line := range typed(e.Dir, e.Script) {
+			if err := w.line(e.Session, line); err != nil {
 				return err
 			}
 		}
@@ -300,6 +303,16 @@ func (w *watched) print(keeperID string, e session.Event) error {
 		return w.line(e.Session, "-- "+outcome(e))
 	}
 	return nil
+}
+
+// typed are the lines of a script, behind a prompt.
+func typed(dir, script string) (lines []string) {
+	prompt := noun.OneLine(dir) + " $ "
+	for line := range strings.SplitSeq(strings.TrimRight(script, "\n"), "\n") {
+		lines = append(lines, prompt+screen.Redrawn([]byte(line)))
+		prompt = strings.Repeat(" ", ansi.StringWidth(noun.OneLine(dir))+1) + "> "
+	}
+	return lines
 }
 
 // longestLine bounds a line that is not whole, in bytes.

@@ -1,0 +1,125 @@
+package sessions
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/internal/audit"
+	"github.com/limpet-sh/limpet/terminal/screen"
+)
+
+// recorded shows the entries of a record of what was done.
+type recorded struct {
+	*screens
+	runs map[string]map[int64]string // what runs in a session, by its id
+}
+
+// entry adds one.
+func (r recorded) entry(e audit.Entry) error {
+	name := e.Session
+	if name == "" {
+		name = fmt.Sprintf("limpet %d", e.PID)
+	}
+	say := func(text string) { _ = r.line(name, text) } // It cannot fail.
+	done := func(text string) {
+		delete(r.runs[name], e.ID)
+		say("-- " + text)
+	}
+	switch e.Kind {
+	case "open", "close":
+		say("-- " + map[string]string{"open": "opened", "close": "closed"}[e.Kind] + by(e))
+	case "begin":
+		if e.From != "" {
+			say("-- " + noun.OneLine(e.From) + ", " + e.Time.Local().Format(time.TimeOnly))
+		}
+		for _, line := range typed(e.Dir, e.Script) {
+			say(line)
+		}
+		switch e.Action {
+		case "job", "terminal":
+			say("-- to be started as a " + e.Action)
+		case "input":
+			say("-- typed to " + noun.OneLine(e.Input))
+		}
+		if r.runs[name] == nil {
+			r.runs[name] = map[int64]string{}
+		}
+		r.runs[name][e.ID] = firstLine(e.Script) + " since " + e.Time.Local().Format(time.TimeOnly)
+	case "end":
+		r.output(name, e.Stdout)
+		r.output(name, e.Stderr)
+		switch {
+		case e.Error != "":
+			done(noun.OneLine(e.Error))
+		case e.Started != "":
+			done("started " + noun.OneLine(e.Started))
+		case e.ExitCode != nil:
+			done(fmt.Sprintf("exit %d, after %v", *e.ExitCode, time.Duration(e.Seconds*float64(time.Second)).Round(time.Millisecond)))
+		default:
+			done("done")
+		}
+	case "refused":
+		for _, line := range typed(e.Dir, e.Script) {
+			say(line)
+		}
+		say("-- refused: " + noun.OneLine(e.Error))
+	case "question":
+		say("-- a person is asked" + by(e) + ": " + firstLine(e.Script))
+	case "answer":
+		text := e.Answer
+		if e.Error != "" {
+			text = e.Error
+		} else if e.Reason != "" {
+			text += ": " + e.Reason
+		}
+		say("-- answer: " + noun.OneLine(text))
+	default:
+		say("-- " + noun.OneLine(e.Kind))
+	}
+	state := noun.OneLine(e.Dir)
+	for _, one := range r.runs[name] {
+		state = one
+	}
+	r.state(name, state)
+	return nil
+}
+
+// by says who asked for an entry.
+func by(e audit.Entry) string {
+	if e.From == "" {
+		return ""
+	}
+	return " by " + noun.OneLine(e.From)
+}
+
+func (r recorded) output(name string, out *audit.Output) {
+	if out == nil || out.Bytes == 0 {
+		return
+	}
+	if out.Binary {
+		_ = r.line(name, fmt.Sprintf("-- %d bytes that are no text", out.Bytes)) // It cannot fail.
+		return
+	}
+	for i, text := range []string{out.Head, out.Tail} {
+		if i == 1 && out.Omitted {
+			_ = r.line(name, "-- ...") // As above.
+		}
+		if text == "" {
+			continue
+		}
+		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+			_ = r.line(name, screen.Redrawn([]byte(line))) // As above.
+		}
+	}
+}
+
+// firstLine is that of a script, without what a terminal would obey.
+func firstLine(script string) string {
+	line, rest, _ := strings.Cut(strings.TrimSpace(script), "\n")
+	if line = screen.Redrawn([]byte(line)); strings.TrimSpace(rest) != "" {
+		line += " ..."
+	}
+	return line
+}
