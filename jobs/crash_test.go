@@ -81,7 +81,7 @@ func TestNoKillLosesAnything(t *testing.T) {
 	testenv.NeedProc(t)
 	testenv.Slow(t)
 	const many = 4
-	kills := testenv.Repeats(0, 16, 50) // of each
+	kills := testenv.Repeats(0, 8, 50) // of each
 	var byProgram atomic.Int64
 	t.Run("programs", func(t *testing.T) {
 		for range many {

@@ -56,7 +56,7 @@ func TestManyJobsLeaveNothing(t *testing.T) {
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
-			for i := range testenv.Repeats(5, 25, 125) {
+			for i := range testenv.Repeats(5, 12, 125) {
 				once(i + worker)
 			}
 		})
@@ -80,7 +80,7 @@ func TestManyJobsLeaveNothing(t *testing.T) {
 func TestManyLoudJobsStayBounded(t *testing.T) {
 	testenv.Slow(t)
 	testenv.NeedProc(t)
-	many := testenv.Repeats(8, 24, 64)
+	many := testenv.Repeats(8, 12, 64)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "data"), []byte(strings.Repeat(strings.Repeat("x", 999)+"\n", 1000)), 0o600))
 	r := open(t, nil)

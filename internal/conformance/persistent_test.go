@@ -12,9 +12,9 @@ import (
 )
 
 // TestBashPersistent runs every row as the first command of a fresh persistent
-// shell; of those that TestThousandRowsInOneSession runs every fourth one outside of ./test all.
+// shell; of those that TestThousandRowsInOneSession runs every eighth one outside of ./test all.
 func TestBashPersistent(t *testing.T) {
-	every := testenv.Repeats(5, 4, 1)
+	every := testenv.Repeats(5, 8, 1)
 	for i, row := range rows(t) {
 		if i%every > 0 && (inSession(row) || testing.Short()) {
 			continue

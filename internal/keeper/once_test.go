@@ -146,7 +146,7 @@ func TestNoIDRunsTwiceWheneverItsKeeperDies(t *testing.T) {
 	file := filepath.Join(testenv.TempDir(t), "ran")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	answers := make(map[string]int)
-	for round := range testenv.Repeats(5, 20, 300) {
+	for round := range testenv.Repeats(5, 10, 300) {
 		id := fmt.Sprint("round-", round)
 		req := command.Request{ID: id, Script: fmt.Sprintf("echo %s. >>%s; sleep 0.00%d; exit 4", id, file, rand.IntN(9))}
 		kill := func(k *keeper.Kept) { _ = syscall.Kill(pidOf(t, r, k), syscall.SIGKILL) } // It may be dead.
