@@ -163,7 +163,9 @@ func TestASlowReaderSlowsNobody(t *testing.T) {
 	body := asked(someID, fmt.Sprintf("head -c %d /dev/zero", size))
 	_, err = fmt.Fprintf(conn, "POST %s?out=0 HTTP/1.1\r\nHost: limpet\r\nContent-Length: %d\r\n\r\n%s", commands, len(body), body)
 	require.NoError(t, err)
-	res, err := s.client(t).Session("s").Run(testenv.Context(t), "echo next") // It waits for its turn alone.
+	ctx, cancel := context.WithTimeout(t.Context(), 4*testenv.Patience) // It waits for its turn alone, and 60 MB take a busy machine 30 s.
+	defer cancel()
+	res, err := s.client(t).Session("s").Run(ctx, "echo next")
 	require.NoError(t, err)
 	assert.Equal(t, "next\n", res.Stdout.String())
 
