@@ -13,7 +13,7 @@
 //
 // The way of a job, which is that of the files here: [Registry.Start] (start.go) writes
 // the spec and starts the supervisor; state.go says what the files of a job mean;
-// mind.go is the goroutine that looks after it, with watch.go, and puts what happens
+// mind.go is the goroutine that looks after it, with watch.go and waiting.go, and puts what happens
 // into the queue (queue.go); poll.go, log.go and wait.go are how callers look; stop.go ends it;
 // retain.go forgets it. See docs/jobs.md for the files.
 package jobs

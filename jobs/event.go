@@ -23,6 +23,10 @@ const (
 	// no more. Its completion will be told. Count is as for Suppressed.
 	WatchOff EventKind = "watch_off"
 
+	// Waits: a program of a job with Notify waits for what is typed on the job's terminal; Why says for what. It is told
+	// once for each wait, and is in the History also without Notify.
+	Waits EventKind = "waits"
+
 	// BreakerTripped: there were too many events over all jobs, and there will be no
 	// matches for a while. Count is how many there were.
 	BreakerTripped EventKind = "breaker_tripped"
@@ -58,5 +62,5 @@ type Event struct {
 	Offset  int64  `json:"offset,omitempty"`
 
 	Count int    `json:"count,omitempty"`
-	Why   string `json:"why,omitempty"` // of an end, or a stop, in words
+	Why   string `json:"why,omitempty"` // of an end, a stop or a wait, in words
 }

@@ -60,6 +60,7 @@ func (r *Registry) mind(j *job) {
 	patterns, _ := compile(j.spec.Watch) // They were compiled before.
 	m := &matcher{r: r, j: j, patterns: patterns}
 	ran, unreadable := false, false
+	var asked *supervisor.Waiting
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for {
@@ -78,6 +79,7 @@ func (r *Registry) mind(j *job) {
 			state, _ := f.state()
 			ran = ran || state == Running
 			m.match(&f, state.Finished())
+			asked = r.tellWait(j, &f, asked)
 			r.settle(j, &f, ran)
 			if state.Finished() && !f.present.Supervisor && len(f.orphans) == 0 {
 				r.retire.soon()

@@ -109,6 +109,11 @@ type Job struct {
 
 	Output Output `json:"output"`
 
+	// Waits is what a program of the job waits for that only typing on the job's terminal gives. It is nil if there
+	// is none, while something is printed or typed, of a job on no terminal, and where the kernel does not say: see
+	// docs/jobs.md.
+	Waits *Waiting `json:"waits,omitempty"`
+
 	// Leftover reports that processes which the job has started run on after its end.
 	Leftover bool `json:"leftover,omitempty"`
 
@@ -138,8 +143,9 @@ type files struct {
 	started bool // there is a process
 	exit    *supervisor.Exit
 	present supervisor.Presence
-	killed  bool        // its supervisor was killed
-	orphans []proc.Stat // of a killed supervisor
+	killed  bool                // its supervisor was killed
+	orphans []proc.Stat         // of a killed supervisor
+	waits   *supervisor.Waiting // nil: for nothing
 	log     rolling.View
 	logDir  string
 }
@@ -168,6 +174,12 @@ func readFiles(dir string, spec stored, process *supervisor.Process) (f files, e
 	}
 	if f.killed = f.supervisorKilled(dir); f.killed {
 		f.orphans = f.members()
+	}
+	if spec.PTY && f.present.Job && f.present.Supervisor && f.exit == nil {
+		// One that has ended since has printed nothing. Without a file the job waits for nothing.
+		if waits, err := supervisor.ReadWaiting(dir); err == nil && alive(waits.PID) {
+			f.waits = &waits
+		}
 	}
 	f.log, err = rolling.Look(f.logDir)
 	return f, err
@@ -268,6 +280,10 @@ func (f *files) job(now time.Time) Job {
 	}
 	if !j.State.Finished() {
 		j.PID = f.process.Job.PID
+		if f.waits != nil {
+			w := Waiting(f.waits.Waiting)
+			j.Waits = &w
+		}
 		j.Elapsed = max(now.Sub(j.Started), 0)
 		j.Quiet = j.Elapsed
 		if !j.LastOutput.IsZero() { // It is a file's: if the clock was set since, it can be a day ago, or a day ahead.

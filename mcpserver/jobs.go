@@ -28,6 +28,7 @@ type jobOut struct {
 	ElapsedSeconds float64   `json:"elapsed_seconds" jsonschema:"Until it ended, or until now; 0 if it is lost, and not known when."`
 	QuietSeconds   float64   `json:"quiet_seconds" jsonschema:"For how long it has printed nothing; 0 when it has ended."`
 	OutputBytes    int64     `json:"output_bytes" jsonschema:"How much it has printed in all."`
+	Waits          string    `json:"waits,omitempty" jsonschema:"What it waits for that is to be typed on its terminal."`
 	Leftover       bool      `json:"leftover,omitempty" jsonschema:"Processes that it has started run on after its end; job_kill ends them."`
 	Warnings       []string  `json:"warnings,omitempty"`
 }
@@ -43,6 +44,9 @@ func jobOf(job jobs.Job) *jobOut {
 	}
 	if len(out.Command) > longestCommand {
 		out.Command = out.Command[:runes.Whole([]byte(out.Command[:longestCommand]))] + "…"
+	}
+	if job.Waits != nil {
+		out.Waits = job.Waits.String()
 	}
 	if lost := job.Output.Lost; lost > 0 {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("the disk had no room for %d bytes of its output", lost))
@@ -94,6 +98,9 @@ func (j *jobOut) String() string {
 		add("after %v s", j.ElapsedSeconds)
 	}
 	add("%d bytes of output", j.OutputBytes)
+	if j.Waits != "" {
+		add("%s", j.Waits)
+	}
 	if j.Leftover {
 		add("processes that it has started run on")
 	}

@@ -90,7 +90,7 @@ func TestAModelSeesWhatItNeedsThoughHostsDropTheTextBesideData(t *testing.T) {
 		{"job_log", `{"job": "{job}", "bytes": 6}`, `^ready\n\[bytes 0 to 6 of 9, from line 1 on; the rest: offset 6\]\n`},
 		{"job_kill", `{"job": "{job}"}`, `^\[it had ended before\]\n`},
 		{"terminal_create", `{"command": "printf 'name: '; read -r x; echo hello $x; sleep 1000", "settle_seconds": 60}`,
-			`^name:\n\[terminal (?P<terminal>\S+): running, pid \d+, 80x24, 6 bytes of output, cursor in row 1, column 7\]$`},
+			`^name:\n\[terminal (?P<terminal>\S+): running, pid \d+, 80x24, 6 bytes of output(, bash waits for a line of input)?, cursor in row 1, column 7\]$`},
 		{"terminal_send_keys", `{"terminal": "{terminal}", "keys": ["Bob", "Enter"]}`, `^name: Bob\nhello Bob\n\[terminal {terminal}: running`},
 		{"terminal_wait", `{"terminal": "{terminal}", "text": "hello"}`, `(?s)hello Bob\n.*\[waited: matched "hello", after \S+ s\]$`},
 		{"terminal_screen", `{"terminal": "{terminal}", "format": "png"}`, `^name: Bob\nhello Bob\n`},

@@ -35,6 +35,7 @@ type terminalOut struct {
 	ElapsedSeconds float64   `json:"elapsed_seconds"`
 	OutputBytes    int64     `json:"output_bytes" jsonschema:"How much it has printed in all."`
 	LastLine       string    `json:"last_line,omitempty" jsonschema:"The last that it printed and that is not blank."`
+	Waits          string    `json:"waits,omitempty" jsonschema:"What it waits for that is to be typed, as the kernel says."`
 }
 
 func (s *Server) addTerminals() {
@@ -147,6 +148,9 @@ func terminalOf(info terminal.Info) terminalOut {
 		Columns: info.Size.Cols, Rows: info.Size.Rows, Started: cmp.Or(info.Started, info.Created), ElapsedSeconds: rounded(info.Elapsed()),
 		OutputBytes: info.Bytes, LastLine: info.LastLine,
 	}
+	if w := info.Asks(); w != nil {
+		out.Waits = w.String()
+	}
 	switch exit := info.Exit; {
 	case exit == nil:
 	case exit.Signal != 0:
@@ -213,5 +217,9 @@ func (o terminalOut) String() string {
 	if o.PID != 0 {
 		text += fmt.Sprintf(", pid %d", o.PID)
 	}
-	return text + fmt.Sprintf(", %dx%d, %d bytes of output", o.Columns, o.Rows, o.OutputBytes)
+	text += fmt.Sprintf(", %dx%d, %d bytes of output", o.Columns, o.Rows, o.OutputBytes)
+	if o.Waits != "" {
+		text += ", " + o.Waits
+	}
+	return text
 }

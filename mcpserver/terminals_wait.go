@@ -14,7 +14,7 @@ type waitIn struct {
 	Text     string  `json:"text,omitempty" jsonschema:"Until this is on the screen, within a line."`
 	Pattern  string  `json:"pattern,omitempty" jsonschema:"Until the screen matches this regular expression (RE2), instead. ^ and $ are those of a line; lines have no blanks at their ends."`
 	Gone     bool    `json:"gone,omitempty" jsonschema:"Until the text or pattern is not on the screen, instead."`
-	Prompt   bool    `json:"prompt,omitempty" jsonschema:"Until the program seems to wait for input: what is left of the cursor looks like a prompt. It is a guess."`
+	Prompt   bool    `json:"prompt,omitempty" jsonschema:"Until the program waits for input, as the kernel says, or seems to: what is left of the cursor looks like a prompt."`
 	Silence  float64 `json:"silence_seconds,omitempty" jsonschema:"Until the program has printed nothing for so many seconds." min:"0.001" max:"300"`
 	From     int64   `json:"from_offset,omitempty" jsonschema:"What is on the screen counts only when something was printed behind this offset: the output_bytes of an answer from before something was typed. Default: at once." min:"0"`
 	Timeout  float64 `json:"timeout_seconds,omitempty" jsonschema:"Wait no longer than so many seconds. Default: 30." min:"0.001"`

@@ -198,6 +198,8 @@ func toldOf(e jobs.Event) notice {
 		return notice{text: who + " has ended: " + ending(*e.Job), about: e.Job.ID}
 	case jobs.Matched:
 		return notice{text: fmt.Sprintf("%s printed line %d, which matches %q: %s", who, e.Number, e.Pattern, e.Line)}
+	case jobs.Waits:
+		return notice{text: who + ": " + e.Why}
 	case jobs.Suppressed:
 		return notice{text: fmt.Sprintf("%s: %d more matches were not told", who, e.Count)}
 	case jobs.WatchOff:

@@ -224,3 +224,15 @@ func BenchmarkInfo(b *testing.B) {
 		term.Info()
 	}
 }
+
+// A look at who reads the terminal, as the first Info after something new has one.
+func BenchmarkInfoThatLooks(b *testing.B) {
+	testenv.NeedProc(b)
+	term := startSpec(b, open(b, nil), terminal.Spec{Line: "read -r"})
+	testenv.Await(b, "the reader", func() bool { return term.Info().Waits != nil })
+	b.ReportAllocs()
+	for b.Loop() {
+		terminal.LookAnew(term)
+		require.NotNil(b, term.Info().Waits)
+	}
+}

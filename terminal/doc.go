@@ -22,5 +22,5 @@
 //
 // The main path is in start.go (Start), program.go (the process and its terminal, from its
 // start to its end), output.go (what is printed), input.go (what is typed), display.go (what
-// is seen). ring.go, history.go and store.go are what they keep.
+// is seen). waiting.go says who waits for input. ring.go, history.go and store.go are what they keep.
 package terminal

@@ -3,6 +3,7 @@ package terminal
 import (
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/tty"
@@ -32,3 +33,11 @@ func InMemory(r *Registry) int { return len(r.mine()) }
 
 // Retire has the output leave memory.
 func Retire(t *Terminal) { t.retire() }
+
+// LookAnew has the next Info ask the kernel.
+func LookAnew(t *Terminal) {
+	p := t.program()
+	p.looks.mu.Lock()
+	defer p.looks.mu.Unlock()
+	p.looks.at = time.Time{}
+}

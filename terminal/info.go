@@ -38,6 +38,10 @@ type Info struct {
 	LastLine   string    `json:"last_line,omitempty"` // the last that is not blank, as text, cut to 200 characters
 	LastOutput time.Time `json:"last_output,omitzero"`
 
+	// Waits is what the program waits for that only typing gives. It is nil if it does not, or printed something
+	// within the last moment, and where the kernel does not say: see docs/terminals.md.
+	Waits *Waiting `json:"waits,omitempty"`
+
 	// Owner is the program that has, or had, the terminal: a name that no other has.
 	Owner    string `json:"owner"`
 	OwnerPID int    `json:"owner_pid"`
@@ -58,6 +62,10 @@ func (i Info) clone() Info {
 	if i.Exit != nil {
 		exit := *i.Exit
 		i.Exit = &exit
+	}
+	if i.Waits != nil {
+		waits := *i.Waits
+		i.Waits = &waits
 	}
 	return i
 }

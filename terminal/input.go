@@ -62,6 +62,7 @@ func (t *Terminal) Write(b []byte) (int, error) {
 	defer p.in.end()
 	mode := tty.ReadLineMode(p.master)
 	rest, longest := mode.Count(p.in.line, b)
+	defer func() { p.lastInput.Store(int64(time.Since(epoch))) }()
 	if longest > longestLine {
 		return 0, &Error{
 			Op: op, ID: t.id, Err: fmt.Errorf("%w: %d bytes, where it takes %d", ErrLineTooLong, longest, longestLine),

@@ -36,7 +36,9 @@ type program struct {
 	resized    atomic.Pointer[Size] // tells it of another size
 	feedAt     int64                // as well: from which offset on the screen may want to be fed
 	lastOutput atomic.Int64         // since the epoch, in nanoseconds; 0 if there was none
-	read       chan struct{}        // closed when all was read
+	lastInput  atomic.Int64         // the same of what was typed; of the start, if nothing was
+	looks      looks
+	read       chan struct{} // closed when all was read
 
 	mu        sync.Mutex
 	modes     screen.Modes // behind what was read
@@ -106,6 +108,7 @@ func (r *Registry) spawn(ctx context.Context, t *Terminal, spec Spec) (err error
 		guard.HoldSession(p.id)
 	}
 	p.known = map[proc.ID]bool{p.id: true}
+	p.lastInput.Store(int64(time.Since(epoch)))
 	t.mu.Lock()
 	t.prog = p
 	t.mu.Unlock()

@@ -179,4 +179,5 @@ func (p *program) fill(i *Info) {
 		i.LastOutput = epoch.Add(time.Duration(at))
 	}
 	i.Size, _ = p.display.history.size(i.Bytes)
+	i.Waits = p.waits()
 }

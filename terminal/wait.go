@@ -24,9 +24,10 @@ type WaitOptions struct {
 	// Silence ends the wait when the program has printed nothing for so long.
 	Silence time.Duration `json:"silence_ns,omitempty"`
 
-	// Prompt ends the wait when the program seems to wait for input: what is on the left
-	// of the cursor looks like a prompt, and nothing was printed for a moment. It is a
-	// guess. PromptPattern, if not empty, is what a prompt looks like.
+	// Prompt ends the wait when the program waits for input, as the kernel says (Info.Waits), or
+	// seems to: what is on the left of the cursor looks like a prompt, and nothing was
+	// printed for a moment. That is a guess. PromptPattern, if not empty, is what a prompt
+	// looks like; then the kernel is not asked.
 	Prompt        bool   `json:"prompt,omitempty"`
 	PromptPattern string `json:"prompt_pattern,omitempty"`
 
@@ -219,6 +220,12 @@ func (w *waiting) look() (changed <-chan struct{}, again time.Duration) {
 					return changed, again
 				}
 				again = min(again, quiet-silent)
+			} else if w.prompt != nil && w.o.PromptPattern == "" {
+				if silent >= quiet && w.reads() {
+					w.result.Reason, w.result.Match = WaitPrompt, strings.TrimSpace(line)
+					return changed, again
+				}
+				again = min(again, max(quiet-silent, silent)) // Less and less often: nothing may ever be new.
 			}
 		}
 	}
@@ -242,6 +249,12 @@ func (w *waiting) silent() time.Duration {
 		}
 	}
 	return time.Since(since)
+}
+
+// reads reports whether the kernel says that the program waits for input.
+func (w *waiting) reads() bool {
+	prog := w.t.program()
+	return prog != nil && prog.waits() != nil
 }
 
 // found looks for the text.

@@ -5,6 +5,9 @@ import (
 	"context"
 	"io"
 	"os"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -18,7 +21,10 @@ func (f *logFlags) followed(ctx context.Context, r jobs.Handle, id string) error
 		return err
 	}
 	to := follower{raw: !f.json && !f.plain, plain: f.plain, at: from, print: f.printChunk}
+	quiet := f.notesWait(ctx, r, id)
+	defer quiet.stop()
 	for chunk, err := range r.Follow(ctx, id, from) {
+		quiet.again()
 		if stopped := gotSignal(ctx); stopped != nil {
 			return exit(codeOf(stopped)) // That is how it is left.
 		}
@@ -38,6 +44,45 @@ func (f *logFlags) followed(ctx context.Context, r jobs.Handle, id string) error
 	}
 	f.where.console.notef("%s: %s", id, describe(job))
 	return nil
+}
+
+// noticed is how long after its last output it is known of a job that it waits for input: the supervisor looks
+// after a second.
+const noticed = 1500 * time.Millisecond
+
+// silence has a job looked at once, each time that it has printed nothing for so long.
+type silence struct {
+	timer *time.Timer
+	work  sync.WaitGroup
+}
+
+// notesWait tells it on stderr when a job waits for input. Call stop.
+func (f *logFlags) notesWait(ctx context.Context, r jobs.Handle, id string) *silence {
+	s := &silence{}
+	s.work.Add(1)
+	s.timer = time.AfterFunc(noticed, func() {
+		defer s.work.Done()
+		job, err := r.Get(id)
+		if text := asks(job); err == nil && text != "" && ctx.Err() == nil {
+			f.where.console.notef("%s: %s", id, strings.TrimPrefix(text, "; "))
+		}
+	})
+	return s
+}
+
+// again begins anew: something was printed.
+func (s *silence) again() {
+	if !s.timer.Reset(noticed) {
+		s.work.Add(1) // It has looked, and will again.
+	}
+}
+
+// stop ends it, and waits for a look that is under way.
+func (s *silence) stop() {
+	if s.timer.Stop() {
+		s.work.Done()
+	}
+	s.work.Wait()
 }
 
 // from is the offset of the first byte to print.

@@ -38,7 +38,9 @@ func jobsListCommand(where *registryFlags) *cobra.Command {
 		SuggestFor: []string{"top", "status"},
 		Short:      "List the jobs",
 		Long: `List prints the jobs, the oldest first: how each is, for how long it ran, for how
-long it has printed nothing, how many bytes it has printed in all, and what it runs.
+long it has printed nothing, how many bytes it has printed in all, and what it runs. One
+that waits for what is typed on its terminal says for what: a password, a line, a key, or,
+of a shell at its prompt, a command; limpet jobs write types it.
 
 With --json, each job is one line of JSON on stdout.`,
 		Example: `  limpet jobs list
@@ -168,6 +170,8 @@ func stateCell(job jobs.Job) string {
 		cell += " (" + job.Exit.Stopped + ")"
 	}
 	switch {
+	case job.Waits != nil:
+		cell += ", waits: " + job.Waits.For
 	case len(job.Orphans) > 0:
 		cell += ", supervisor killed"
 	case job.Leftover:

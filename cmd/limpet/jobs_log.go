@@ -35,7 +35,7 @@ are counted from 1, and bytes from 0, also when what comes before is not kept an
 more. It changes nothing: what is new to jobs poll is so afterwards.
 
 With --follow, it goes on with what the job prints, until that ends; Ctrl-C ends limpet,
-and not the job. With --search, it prints the lines that match, with their numbers
+and not the job. If the job waits for what is typed on its terminal, stderr says so. With --search, it prints the lines that match, with their numbers
 before them, and the exit code is 1 if there are none.
 
 With --json, it prints a line of JSON: the part, or what was found. Together with

@@ -26,7 +26,7 @@ func writeJSON(w io.Writer, value any) error {
 func describe(job jobs.Job) string {
 	output := fmt.Sprintf("%d bytes of output", job.Output.End)
 	if !job.State.Finished() {
-		return fmt.Sprintf("%s for %v, quiet for %v, %s", job.State, age(job.Elapsed), age(job.Quiet), output) + orphans(job)
+		return fmt.Sprintf("%s for %v, quiet for %v, %s", job.State, age(job.Elapsed), age(job.Quiet), output) + asks(job) + orphans(job)
 	}
 	text := ending(job)
 	if lasted := elapsed(job); lasted != "-" {
@@ -43,6 +43,14 @@ func describe(job jobs.Job) string {
 		text += "; what it has started runs on"
 	}
 	return text
+}
+
+// asks says what a job waits for on its terminal; "" if nothing does, or nobody knows.
+func asks(job jobs.Job) string {
+	if job.Waits == nil {
+		return ""
+	}
+	return "; " + printable(job.Waits.String())
 }
 
 // orphans says what of a job runs on though its supervisor was killed; "" if nothing does.

@@ -66,6 +66,9 @@ func infoText(info terminal.Info) string {
 	}
 	say("last output", when(info.LastOutput))
 	say("last line", info.LastLine)
+	if w := info.Waits; w != nil {
+		say("input", fmt.Sprintf("%s, since %s", w, when(w.Since)))
+	}
 	say("recording", info.Recording)
 	say("recording failed", info.RecordingFailed)
 	_ = table.Flush() // A strings.Builder takes everything.

@@ -32,7 +32,8 @@ func termListCommand(where *termFlags) *cobra.Command {
 		Long: `List prints the terminals, the oldest first: how each is, how long ago it was started,
 its size, what runs on it, and the last line that this has printed. The programs that
 have them are asked for it; what one that does not answer within a second has written
-down is older.
+down is older. A terminal on which somebody is asked says for what: a password, a line or
+a key.
 
 With --json, each terminal is one line of JSON on stdout.`,
 		Example: `  limpet term list
@@ -142,6 +143,9 @@ func termState(info terminal.Info) string {
 			return signalName(info.Exit.Signal)
 		}
 		return info.Exit.String()
+	}
+	if w := info.Asks(); w != nil {
+		return fmt.Sprintf("%s, waits: %s", info.State, w.For)
 	}
 	return string(info.State)
 }

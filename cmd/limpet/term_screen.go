@@ -33,7 +33,8 @@ func termScreenCommand(where *termFlags) *cobra.Command {
 		Short:      "Print what is on the screen of a terminal",
 		Long: `Screen prints what a person would see on the terminal now, or at the end of the
 program: as text, with escape sequences for its colors (ansi), as JSON with all of it, or
-as a picture (svg, png).`,
+as a picture (svg, png). If somebody is asked there for a password, a line or a key, stderr
+says so.`,
 		Example: `  limpet term screen vim
   limpet term screen --scrollback bash | tail -100
   limpet term screen --format json vim | jq .cursor
@@ -69,16 +70,17 @@ func (f *termScreenFlags) check(cmd *cobra.Command) error {
 
 // screenJSON is what "term screen --format json" prints.
 type screenJSON struct {
-	ID         string         `json:"id"`
-	State      terminal.State `json:"state"`
-	Offset     int64          `json:"offset"` // of the output: what is before it is in the picture
-	Size       terminal.Size  `json:"size"`
-	Cursor     cursorJSON     `json:"cursor"`
-	Title      string         `json:"title"`
-	Alternate  bool           `json:"alternate"` // the screen of full-screen programs
-	Text       []string       `json:"text"`      // the lines, all of them
-	Scrollback []string       `json:"scrollback,omitempty"`
-	Screen     *screen.Screen `json:"screen"` // with colors
+	ID         string            `json:"id"`
+	State      terminal.State    `json:"state"`
+	Waits      *terminal.Waiting `json:"waits,omitempty"` // as in term info --json
+	Offset     int64             `json:"offset"`          // of the output: what is before it is in the picture
+	Size       terminal.Size     `json:"size"`
+	Cursor     cursorJSON        `json:"cursor"`
+	Title      string            `json:"title"`
+	Alternate  bool              `json:"alternate"` // the screen of full-screen programs
+	Text       []string          `json:"text"`      // the lines, all of them
+	Scrollback []string          `json:"scrollback,omitempty"`
+	Screen     *screen.Screen    `json:"screen"` // with colors
 }
 
 type cursorJSON struct {
@@ -116,7 +118,7 @@ func (f *termScreenFlags) print(t *reached) (err error) {
 		err = s.PNG(to)
 	case "json":
 		out := screenJSON{
-			ID: t.info.ID, State: t.info.State, Offset: s.Offset, Size: s.Size, Title: s.Title, Alternate: s.Alternate,
+			ID: t.info.ID, State: t.info.State, Waits: t.info.Waits, Offset: s.Offset, Size: s.Size, Title: s.Title, Alternate: s.Alternate,
 			Cursor: cursorJSON{s.Cursor.Col, s.Cursor.Row, s.Cursor.Visible}, Scrollback: lines, Screen: s.Screen,
 		}
 		for row := range s.Cells {
@@ -125,6 +127,9 @@ func (f *termScreenFlags) print(t *reached) (err error) {
 		err = writeJSON(to, out)
 	default:
 		_, err = io.WriteString(to, strings.Join(append(lines, s.Text()), "\n")+"\n")
+	}
+	if text := asksText(t.info); text != "" && err == nil && f.format != "json" {
+		f.where.console.notef("%s: %s", t.info.ID, strings.TrimPrefix(text, "; "))
 	}
 	return err
 }

@@ -68,7 +68,7 @@ With --json, it prints a line of JSON.`,
 	cmd.Flags().BoolVar(&flags.enter, "enter", false, "type Enter behind all")
 	cmd.Flags().StringVar(&w.Text, "wait", "", "wait until the `TEXT` is on the screen")
 	cmd.Flags().StringVar(&w.Pattern, "wait-pattern", "", "wait until the screen matches `REGEXP` (RE2); (?m) makes ^ and $ those of a line")
-	cmd.Flags().BoolVar(&w.Prompt, "wait-prompt", false, "wait until the program seems to wait for input")
+	cmd.Flags().BoolVar(&w.Prompt, "wait-prompt", false, "wait until the program waits for input, or seems to")
 	durationVar(cmd.Flags(), &w.Silence, "wait-silence", 0, "wait until the program has printed nothing for `TIME`, as in 1s")
 	durationVar(cmd.Flags(), &w.Timeout, "timeout", 0, "wait no longer than `TIME` (default: 30s)")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print a line of JSON")

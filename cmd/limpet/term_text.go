@@ -17,9 +17,18 @@ import (
 func describeTerm(info terminal.Info) string {
 	output := fmt.Sprintf("%d bytes of output", info.Bytes)
 	if !info.State.Ended() {
-		return fmt.Sprintf("%s for %v, %s, %s", info.State, age(info.Elapsed()), sizeText(info.Size), output)
+		return fmt.Sprintf("%s for %v, %s, %s", info.State, age(info.Elapsed()), sizeText(info.Size), output) + asksText(info)
 	}
 	return fmt.Sprintf("%s, after %v, %s", endOf(info), age(info.Elapsed()), output)
+}
+
+// asksText says what a terminal waits for; "" if that is nothing, or what its program always does.
+func asksText(info terminal.Info) string {
+	w := info.Asks()
+	if w == nil {
+		return ""
+	}
+	return "; " + printable(w.String())
 }
 
 // endOf says how a terminal has ended.

@@ -48,7 +48,7 @@ With --json, it prints a line of JSON.`,
 	cmd.Flags().StringVar(&o.Pattern, "pattern", "", "wait until the screen matches `REGEXP` (RE2); (?m) makes ^ and $ those of a line")
 	cmd.Flags().BoolVar(&o.Gone, "gone", false, "wait until the --text or --pattern is not there any more")
 	durationVar(cmd.Flags(), &o.Silence, "silence", 0, "wait until the program has printed nothing for `TIME`, as in 5s")
-	cmd.Flags().BoolVar(&o.Prompt, "prompt", false, "wait until the program seems to wait for input, which is a guess")
+	cmd.Flags().BoolVar(&o.Prompt, "prompt", false, "wait until the program waits for input, or seems to, which is a guess")
 	cmd.Flags().StringVar(&o.PromptPattern, "prompt-pattern", "", "what a prompt looks like that ends at the cursor, by `REGEXP`; it implies --prompt")
 	cmd.Flags().Int64Var(&o.From, "from", 0, "wait until something was printed behind the `N`-th byte first, as in bytes of term info --json")
 	durationVar(cmd.Flags(), &o.Timeout, "timeout", 0, "wait no longer than `TIME`, as in 5 (seconds), 500ms or 5m (default: as long as it takes)")

@@ -36,6 +36,7 @@ func Now() uint64                            { return 0 }
 func AwaitsInput(int, string) bool           { return false }
 func Stdin(int) string                       { return "" }
 func AwaitsChild(int) bool                   { return true }
+func Reads(int, uint64) (a, b bool, _ error) { return false, false, errors.ErrUnsupported }
 func AwaitsAny(int) bool                     { return false }
 func Waits(int) bool                         { return false }
 func Kills(int) bool                         { return false }

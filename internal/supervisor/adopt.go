@@ -22,21 +22,27 @@ func (s *supervision) adopt() error {
 	if err != nil {
 		return err
 	}
-	s.output = newOutput(out, onPTY, s.log, s.beat)
-	in := out
+	in, heard := out, s.listen
+	if onPTY {
+		s.onTerminal(out)
+		heard = s.typing
+	} else {
+		s.output = newOutput(out, false, s.log, s.beat, nil)
+	}
 	if s.order.Stdin && !onPTY {
 		if in, err = inherited(filesFD+1, "stdin", false); err != nil {
 			return err
 		}
 	}
 	if s.order.Stdin || onPTY {
-		if s.input, err = newInput(filepath.Join(s.order.Dir, StdinFile), in, onPTY, s.listen); err != nil {
+		if s.input, err = newInput(filepath.Join(s.order.Dir, StdinFile), in, onPTY, heard); err != nil {
 			return err
 		}
 	}
 	if err := s.record(); err != nil {
 		return err
 	}
+	s.waits.begin(out, s.process.Job)
 	go s.attend()
 	return nil
 }

@@ -13,6 +13,7 @@ type output struct {
 	*drain // of the read end of a pipe, or the master of a terminal
 	pty    bool
 	beat   *beat
+	waits  *waits // nil without a terminal
 
 	// The drain's mutex guards these.
 	log   *rolling.Writer
@@ -21,8 +22,8 @@ type output struct {
 
 const copySize = 64 << 10 // What a pipe holds (pipe(7)).
 
-func newOutput(r *os.File, pty bool, log *rolling.Writer, beat *beat) *output {
-	o := &output{pty: pty, log: log, beat: beat}
+func newOutput(r *os.File, pty bool, log *rolling.Writer, beat *beat, waits *waits) *output {
+	o := &output{pty: pty, log: log, beat: beat, waits: waits}
 	o.drain = newDrain(r, copySize, func(b []byte) error {
 		o.write(o.noise.filter(b))
 		return nil
@@ -38,6 +39,7 @@ func (o *output) write(p []byte) {
 		return
 	}
 	_, _ = o.log.Write(p) // What there is no room for is counted.
+	o.waits.printed()
 	o.beat.soon()
 }
 

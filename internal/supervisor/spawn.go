@@ -38,6 +38,7 @@ func (s *supervision) spawn() (err error) {
 	if st, err := proc.Read(pid); err == nil { // It cannot be gone: nobody has waited for it.
 		s.process.Job.Start = st.Start
 	}
+	s.waits.begin(s.output.f, s.process.Job)
 	go s.reap(pid)
 	if err := s.record(); err != nil {
 		s.stop(ByShutdown) // Nobody would find it.
@@ -70,7 +71,7 @@ func (s *supervision) connect(ends *childEnds) (streams [3]*os.File, err error) 
 		return streams, err
 	}
 	*ends = append(*ends, w)
-	s.output = newOutput(r, false, s.log, s.beat)
+	s.output = newOutput(r, false, s.log, s.beat, nil)
 	return [3]*os.File{in, w, w}, nil
 }
 
@@ -97,7 +98,19 @@ func (s *supervision) connectPTY(ends *childEnds) (streams [3]*os.File, err erro
 		return streams, err
 	}
 	*ends = append(*ends, slave)
-	s.output = newOutput(master, true, s.log, s.beat)
-	s.input, err = newInput(filepath.Join(s.order.Dir, StdinFile), master, true, s.listen)
+	s.onTerminal(master)
+	s.input, err = newInput(filepath.Join(s.order.Dir, StdinFile), master, true, s.typing)
 	return [3]*os.File{slave, slave, slave}, err
+}
+
+// onTerminal copies what the job prints on a terminal, and looks who reads it.
+func (s *supervision) onTerminal(master *os.File) {
+	s.waits = &waits{dir: s.order.Dir, beat: s.beat}
+	s.output = newOutput(master, true, s.log, s.beat, s.waits)
+}
+
+// typing is called before something is typed on the job's terminal.
+func (s *supervision) typing() {
+	s.listen()
+	s.waits.wrote()
 }

@@ -53,6 +53,7 @@ type supervision struct {
 	beat     *beat
 	output   *output
 	input    *input         // nil if the job cannot be written to
+	waits    *waits         // nil if the job is on no terminal
 	control  *drain         // of a fifo
 	unheard  []byte         // of it: a part of a line
 	signals  chan os.Signal // that tell it to end
@@ -209,6 +210,7 @@ func (s *supervision) target() Target {
 // Then it goes on for what the job has left running.
 func (s *supervision) finish() error {
 	exit := <-s.ended
+	s.waits.close()
 	s.output.catchUp()
 	s.listen() // Who stopped the job has said so before.
 	s.mu.Lock()
