@@ -14,9 +14,11 @@ import (
 
 	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/approve"
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/askpass"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/questions"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -27,18 +29,37 @@ func approveCommand() *cobra.Command {
 // approvalsCommand is how people answer.
 func approvalsCommand() *cobra.Command {
 	return approve.ApprovalsCommand(approve.Program{
-		Dir: questionsDir, Until: untilSignal, Note: newConsole().notef,
+		Desk: questionsDesk, Until: untilSignal, Note: newConsole().notef,
 		Ended: endedBySignal,
 	}, helpCommand(), noCommand)
 }
 
-// questionsDir is where people are asked.
+// questionsDir is where people are asked on this machine.
 func questionsDir() (string, error) {
 	r, err := keeper.Open("")
 	if err != nil {
 		return "", err
 	}
 	return r.Questions(), nil
+}
+
+// questionsDesk is where people are asked, here or on the machine of a target.
+func questionsDesk(ctx context.Context, on sessions.On) (desk questions.Desk, leave func(), err error) {
+	if on.String() == "" {
+		dir, err := questionsDir()
+		return questions.Dir(dir), func() {}, err
+	}
+	keepToItself() // The process that keeps the connection outlives limpet.
+	h, err := program(newConsole().notef).Dial(ctx, on.String())
+	if err != nil {
+		return nil, nil, err
+	}
+	leave = func() { _ = h.Disconnect() } // Nothing temporary was made.
+	if desk, err = h.Questions(); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return desk, leave, nil
 }
 
 // approveExitCodes are those of limpet approve.

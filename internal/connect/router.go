@@ -12,6 +12,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/questions"
 	"github.com/limpet-sh/limpet/internal/transfer"
 	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/session"
@@ -82,6 +83,9 @@ func newRouter(registry *keeper.Registry) *router {
 		})
 	}
 	rt.mux.Handle("POST "+transfer.Path+"{op}", rt.files)
+	asked := questions.NewHandler(registry.Questions(), wire.Answer)
+	rt.mux.Handle("/v1"+questions.Path, asked)
+	rt.mux.Handle("/v1"+questions.Path+"/", asked)
 	rt.mux.HandleFunc("/v1/kept/{name}/terminals", rt.terminals)
 	rt.mux.HandleFunc("/v1/kept/{name}/terminals/", rt.terminals)
 	rt.mux.HandleFunc("/v1/sessions/{name}", rt.forward)

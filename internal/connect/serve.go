@@ -61,6 +61,8 @@ type Hello struct {
 const (
 	CanFiles   = "files"   // files can be copied
 	CanUpgrade = "upgrade" // sessions can be upgraded to the program
+
+	CanQuestions = "questions" // what its sessions ask a person can be answered
 )
 
 // Serve answers on the standard input and output until the other side closes them, or is not heard any more.
@@ -86,7 +88,7 @@ func Serve(nonce string, p Program) error {
 			Protocol: [2]int{wire.Version, wire.Version}, Version: p.Version, PID: os.Getpid(),
 			Boot: filepath.Base(registry.Dir()), Machine: machine(),
 		},
-		Place: place, Executable: executable, CallerEnv: registry.CallerEnv(), Can: []string{CanFiles, CanUpgrade},
+		Place: place, Executable: executable, CallerEnv: registry.CallerEnv(), Can: []string{CanFiles, CanUpgrade, CanQuestions},
 	})
 	if err == nil {
 		_, err = fmt.Fprintf(out, "%s %s %s\n", Ready, nonce, hello)

@@ -7,18 +7,19 @@ import (
 	"os"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
 	"github.com/limpet-sh/limpet/internal/questions"
-	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // Program is what the program is, for questions.
 type Program struct {
-	Dir   func() (string, error) // where they are
+	// Desk is where they are: here, or on the machine of a target. Call leave.
+	Desk func(ctx context.Context, on sessions.On) (desk questions.Desk, leave func(), err error)
+
 	Until func(context.Context) (context.Context, func())
 	Note  func(format string, args ...any) // tells the user something
 	Ended func(context.Context) error      // what became of a program that a signal ended; nil if none did
@@ -44,20 +45,25 @@ programs in other ways than by limpet can start limpet on a terminal of its own 
 
 func listCommand(p Program) *cobra.Command {
 	var asJSON bool
+	var on sessions.On
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the questions that wait",
 		Long: `List prints the questions that wait for an answer, the oldest first. With --json it prints one object a line, with id, from, session, dir, script,
-input, reason, age_seconds and left_seconds. A question for a password has the program that asks as its script.`,
-		Args: noun.Wants(0, 0, "wants no arguments"),
+input, reason, age_seconds and left_seconds. A question for a password has the program that asks as its script.
+
+With --on they are those that sessions on another machine ask there.`,
+		Example: "  limpet approvals list\n  limpet approvals list --on ssh://build",
+		Args:    noun.Wants(0, 0, "wants no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := p.Dir()
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			desk, leave, err := p.Desk(ctx, on)
 			if err != nil {
 				return err
 			}
-			ctx, stop := p.Until(cmd.Context())
-			defer stop()
-			open, err := questions.List(ctx, dir)
+			defer leave()
+			open, err := desk.List(ctx)
 			if err != nil {
 				return err
 			}
@@ -81,8 +87,14 @@ input, reason, age_seconds and left_seconds. A question for a password has the p
 			return noun.Table(os.Stdout, rows...)
 		},
 	}
+	addOn(cmd, &on)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object a line")
 	return cmd
+}
+
+// addOn adds the flag that says where the questions are.
+func addOn(cmd *cobra.Command, on *sessions.On) {
+	cmd.Flags().Var(on, "on", "those of sessions on another machine, which is reached by `TARGET`; see limpet help run")
 }
 
 // openJSON is a line of list --json. Its names are a promise: they only ever grow.
@@ -112,54 +124,57 @@ func toOpenJSON(q questions.Open) openJSON {
 
 func answerCommand(p Program) *cobra.Command {
 	var wait bool
+	var on sessions.On
 	cmd := &cobra.Command{
 		Use:   "answer [ID]",
 		Short: "Answer a question, or all that wait, at the terminal",
 		Long: `Answer shows the questions that wait, one after the other, or that of an ID, of which the beginning is enough, and reads a key for each: y is yes, s is yes whenever the
 same comes again in that session, r is no with a reason that whoever asked is told, and any other key is no.
-With --wait it goes on with those that come, until Ctrl-C.`,
-		Example: "  limpet approvals answer\n  limpet approvals answer --wait",
+With --wait it goes on with those that come, until Ctrl-C.
+
+With --on they are those of sessions on another machine, and are answered at this terminal. The answer "always" is not offered for them: rules are files over there.`,
+		Example: "  limpet approvals answer\n  limpet approvals answer --wait --on ssh://build",
 		Args:    noun.Wants(0, 1, "wants the ID of a question, or nothing"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if wait && len(args) > 0 {
 				return noun.Usagef(cmd, "--wait is for all that come: it cannot go with an ID")
 			}
-			dir, err := p.Dir()
+			tty := Terminal()
+			if tty == nil {
+				return errors.New("a person answers at a terminal: limpet has none, or is in the background of one, or runs in a session of limpet")
+			}
+			defer tty.Close() // Nothing is lost.
+			ctx, stop := p.Until(cmd.Context())
+			defer stop()
+			desk, leave, err := p.Desk(ctx, on)
 			if err != nil {
 				return err
 			}
-			ctx, stop := p.Until(cmd.Context())
-			defer stop()
-			err = p.answer(ctx, cmd, dir, args, wait)
+			defer leave()
+			err = (&answering{p, tty, desk, on.String()}).all(ctx, cmd, args, wait)
 			if ended := p.Ended(ctx); ended != nil && (err == nil || ctx.Err() != nil) {
 				return ended
 			}
 			return err
 		},
 	}
+	addOn(cmd, &on)
 	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "wait for those that come, until Ctrl-C")
 	return cmd
 }
 
-// answer answers the questions that are meant.
-func (p Program) answer(ctx context.Context, cmd *cobra.Command, dir string, args []string, wait bool) error {
-	tty := Terminal()
-	if tty == nil {
-		return errors.New("a person answers at a terminal: limpet has none, or is in the background of one, or runs in a session of limpet")
-	}
-	defer tty.Close() // Nothing is lost.
-	var changes <-chan fsnotify.Event
-	var hidden <-chan error // of changes that are not told; fsnotify stands still until it is read
-	if wait {
-		w, err := watched(dir)
-		if err != nil {
-			return err
-		}
-		defer w.Close() // As above.
-		changes, hidden = w.Events, w.Errors
-	}
+// answering is a person who answers at a terminal.
+type answering struct {
+	Program
+	tty  *os.File
+	desk questions.Desk
+	on   string // the machine of the desk; empty: this one
+}
+
+// all answers the questions that are meant.
+func (p *answering) all(ctx context.Context, cmd *cobra.Command, args []string, wait bool) error {
 	for said := false; ; {
-		open, err := questions.List(ctx, dir)
+		open, err := p.desk.List(ctx)
 		if err != nil {
 			return err
 		}
@@ -169,7 +184,7 @@ func (p Program) answer(ctx context.Context, cmd *cobra.Command, dir string, arg
 			}
 		}
 		for _, q := range open {
-			if err := p.one(ctx, tty, dir, q); err != nil {
+			if err := p.one(ctx, q); err != nil {
 				return err
 			}
 		}
@@ -183,31 +198,12 @@ func (p Program) answer(ctx context.Context, cmd *cobra.Command, dir string, arg
 			if !said {
 				p.Note("waits for questions, until Ctrl-C")
 			}
-			select {
-			case <-changes:
-			case <-hidden:
-			case <-ctx.Done():
-				return context.Cause(ctx)
+			if err := p.desk.Await(ctx); err != nil {
+				return err
 			}
 		}
 		said = true
 	}
-}
-
-// watched watches the directory of questions, which is made if it must be.
-func watched(dir string) (*fsnotify.Watcher, error) {
-	if err := os.MkdirAll(dir, statedir.DirMode); err != nil {
-		return nil, err
-	}
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, fmt.Errorf("waiting for questions: %w", err)
-	}
-	if err := w.Add(dir); err != nil {
-		_ = w.Close() // Nothing is lost.
-		return nil, fmt.Errorf("waiting for questions: %w", err)
-	}
-	return w, nil
 }
 
 // named is the question of an ID.
@@ -232,24 +228,24 @@ func named(cmd *cobra.Command, id string, open []questions.Open) ([]questions.Op
 var errOver = errors.New("the question is over")
 
 // one asks a person one question, for as long as it is open.
-func (p Program) one(ctx context.Context, tty *os.File, dir string, q questions.Open) error {
+func (p *answering) one(ctx context.Context, q questions.Open) error {
 	asking, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
 	go func() { // It ends with the question, or with asking.
 		defer close(over)
-		if questions.Over(asking, dir, q.ID) == nil {
+		if p.desk.Over(asking, q.ID) == nil {
 			cancel(errOver)
 		}
 	}()
 	defer func() { cancel(nil); <-over }()
 	var err error
 	if q.Password != nil {
-		err = p.password(ctx, asking, tty, dir, q)
+		err = p.password(ctx, asking, q)
 	} else {
 		var reply approval.Reply
-		from := q.From + ", session " + q.Session + ","
-		if reply, err = Ask(asking, tty, q.Question, About{From: from, Stdin: q.Stdin}); err == nil {
-			err = questions.Answer(ctx, dir, q.ID, reply)
+		from := p.from(q) + ", session " + q.Session + ","
+		if reply, err = Ask(asking, p.tty, q.Question, About{From: from, Stdin: q.Stdin, Far: p.on != ""}); err == nil {
+			err = p.desk.Answer(ctx, q.ID, reply)
 		}
 	}
 	if errors.Is(err, errOver) || errors.Is(err, questions.ErrNotOpen) {
@@ -259,15 +255,23 @@ func (p Program) one(ctx context.Context, tty *os.File, dir string, q questions.
 	return err
 }
 
+// from says who asks.
+func (p *answering) from(q questions.Open) string {
+	if p.on == "" {
+		return q.From
+	}
+	return q.From + " on " + p.on
+}
+
 // password asks a person for a password, and gives it to the program that asks.
-func (p Program) password(ctx, asking context.Context, tty *os.File, dir string, q questions.Open) error {
-	if _, err := fmt.Fprintf(tty, "limpet: for %s\n", Escape(q.From)); err != nil {
+func (p *answering) password(ctx, asking context.Context, q questions.Open) error {
+	if _, err := fmt.Fprintf(p.tty, "limpet: for %s\n", Escape(p.from(q))); err != nil {
 		return fmt.Errorf("asking on the terminal: %w", err)
 	}
-	secret, err := Password(asking, tty, *q.Password)
+	secret, err := Password(asking, p.tty, *q.Password)
 	defer clear(secret)
 	if err != nil && !errors.Is(err, ErrNo) {
 		return err
 	}
-	return questions.AnswerPassword(ctx, dir, q.ID, secret, err == nil)
+	return p.desk.AnswerPassword(ctx, q.ID, secret, err == nil)
 }

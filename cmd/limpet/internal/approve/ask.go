@@ -46,6 +46,7 @@ type About struct {
 	From  string // who asks; empty: this limpet
 	File  string // the text of the file that the script runs, if it does no more than that
 	Stdin string // what the script reads
+	Far   bool   // it is asked on another machine: no rule of this one is for it
 }
 
 // Ask shows a question on a terminal, and waits for a key; of a no with a reason, for a line. What was typed before the question counts
@@ -62,6 +63,9 @@ func Ask(ctx context.Context, tty *os.File, q approval.Question, about About) (a
 	defer term.Restore(fd, before) // Best effort: the terminal may be gone.
 	_ = flush(fd)                  // As above.
 	rules, lasting := always(q)
+	if about.Far {
+		rules, lasting = nil, false
+	}
 	if _, err := io.WriteString(tty, strings.ReplaceAll(asked(q, about)+keysFor(q, rules), "\n", "\r\n")); err != nil {
 		return fail(err)
 	}

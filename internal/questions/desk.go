@@ -1,0 +1,75 @@
+package questions
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/internal/statedir"
+)
+
+// Desk is where questions are asked: a directory ([Dir]), or one of another machine ([Remote]). Its methods are safe for
+// concurrent use.
+type Desk interface {
+	// List returns the questions that are asked, the oldest first.
+	List(ctx context.Context) ([]Open, error)
+
+	// Await waits until a question is asked. The error is the cause of ctx if that ends before.
+	Await(ctx context.Context) error
+
+	// Over, Answer and AnswerPassword are as the functions of these names.
+	Over(ctx context.Context, id string) error
+	Answer(ctx context.Context, id string, reply approval.Reply) error
+	AnswerPassword(ctx context.Context, id string, secret []byte, given bool) error
+}
+
+// Dir is a directory of questions.
+type Dir string
+
+var _ Desk = Dir("")
+
+// List implements [Desk].
+func (d Dir) List(ctx context.Context) ([]Open, error) { return List(ctx, string(d)) }
+
+// Over implements [Desk].
+func (d Dir) Over(ctx context.Context, id string) error { return Over(ctx, string(d), id) }
+
+// Answer implements [Desk].
+func (d Dir) Answer(ctx context.Context, id string, reply approval.Reply) error {
+	return Answer(ctx, string(d), id, reply)
+}
+
+// AnswerPassword implements [Desk].
+func (d Dir) AnswerPassword(ctx context.Context, id string, secret []byte, given bool) error {
+	return AnswerPassword(ctx, string(d), id, secret, given)
+}
+
+// Await implements [Desk]. The directory is made if it must be.
+func (d Dir) Await(ctx context.Context) error {
+	fail := func(err error) error { return fmt.Errorf("waiting for questions: %w", err) }
+	if err := os.MkdirAll(string(d), statedir.DirMode); err != nil {
+		return fail(err)
+	}
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fail(err)
+	}
+	defer w.Close() // Nothing is lost.
+	if err := w.Add(string(d)); err != nil {
+		return fail(err)
+	}
+	for {
+		if open, err := d.List(ctx); err != nil || len(open) > 0 {
+			return err
+		}
+		select {
+		case <-w.Events:
+		case <-w.Errors: // Of changes that are not told.
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
