@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/mcpserver"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/terminal"
@@ -152,4 +153,30 @@ func TestAPagerHasAScreenOfItsOwn(t *testing.T) {
 	d.keys(id, "q")
 	out = d.see(id, `^30\n> .*numbers\n>$`)
 	assert.NotContains(t, out["screen"], "alternate")
+}
+
+// Who is to type something is said in the line below the screen, in a list, and by the field of the answer.
+func TestAQuestionOnATerminalIsSaid(t *testing.T) {
+	testenv.NeedProc(t)
+	d := newDesk(t, setup{})
+	id, _ := d.create(object{"command": `read -rsp 'secret: ' x; echo; exec sleep 1000`})
+	const asks = "bash waits for a password (echo is off)"
+	var out object
+	var text string
+	testenv.Await(t, "the question", func() bool {
+		out, text = d.call("terminal_screen", object{"terminal": id})
+		return of(out)["waits"] != nil
+	})
+	assert.Equal(t, asks, of(out)["waits"])
+	assert.Contains(t, text, " bytes of output, "+asks+", cursor in row 1")
+	_, text = d.call("terminal_list", object{})
+	assert.Contains(t, text, ", "+asks+", session ")
+	out, text = d.call("terminal_wait", object{"terminal": id, "text": "never", "timeout_seconds": 0.2})
+	assert.Equal(t, "timeout", out["reason"])
+	assert.Contains(t, text, asks, "whoever waits for something else is told")
+	d.call("terminal_send_keys", object{"terminal": id, "keys": []string{"hunter2", "Enter"}})
+	testenv.Await(t, "the answer", func() bool {
+		out, _ = d.call("terminal_screen", object{"terminal": id})
+		return of(out)["waits"] == nil
+	})
 }
