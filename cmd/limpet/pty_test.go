@@ -147,3 +147,20 @@ func (tm *seat) isAsBefore() {
 	require.NoError(tm.t, err)
 	require.Equal(tm.t, tm.modeThen, mode)
 }
+
+// What runs in a session has no terminal, not even that of the person who started limpet: it fails, where it would
+// take what the person types, or wait for it.
+func TestWhatReadsTheTerminalInASessionFailsAtOnce(t *testing.T) {
+	home := t.TempDir()
+	for _, args := range [][]string{
+		{"run", "{ read -r x </dev/tty; echo code $?; } 2>&1"},
+		{"run", "--", "bash", "-c", "{ read -r x </dev/tty; echo code $?; } 2>&1"},
+		{"run", "set -e; { (read -r x </dev/tty) || echo code $?; } 2>&1"}, // In a fork, or a bash of its own.
+	} {
+		tm := onTerminal(t, home, "xterm", args...)
+		tm.sees("/dev/tty: No such device or address")
+		tm.sees("code 1")
+		tm.exits(0)
+		tm.isAsBefore()
+	}
+}
