@@ -131,7 +131,8 @@ git     asks for what no credential helper knows, and core.askPass of its config
 
 Any program in the shell can ask in the same way, and do what it likes with the answer: read which one it is.
 
-What an agent runs by limpet mcp --askpass asks by limpet approvals answer, at whatever terminal a person runs that.
+What an agent runs by limpet mcp --askpass asks by limpet approvals answer, at whatever terminal a person runs that, and on the page
+of limpet serve --allow-answers.
 
 Nobody is asked with --on and --clean-env, nor in a sandbox, where sudo cannot work, nor on other systems than Linux; nor from
 jobs, terminals and limpet mcp without --askpass. With --no-askpass the variables are left alone. See docs/passwords.md.`,

@@ -8,7 +8,6 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/internal/keeper"
-	"github.com/limpet-sh/limpet/internal/questions"
 	"github.com/limpet-sh/limpet/session"
 )
 
@@ -30,6 +29,10 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request) {
 		return
 	case terminalPath:
 		h.serveTerminal(w, r)
+		return
+	}
+	if id, ok := strings.CutPrefix(r.URL.Path, questionPath); ok {
+		h.serveQuestion(w, r, id)
 		return
 	}
 	name := r.URL.Query().Get("session")
@@ -130,45 +133,3 @@ func (h *Handler) listSessions(ctx context.Context) (any, error) {
 }
 
 func lastOf[T any](list []T, most int) []T { return list[max(len(list)-most, 0):] }
-
-// questionJSON is one question. There is nothing in it by which it could be answered.
-type questionJSON struct {
-	From       string  `json:"from"`
-	Session    string  `json:"session"`
-	Dir        string  `json:"dir,omitempty"`
-	Script     string  `json:"script,omitempty"` // of a question for a password the program that asks
-	Reason     string  `json:"reason"`
-	Password   bool    `json:"password,omitempty"`
-	AgeSeconds float64 `json:"age_seconds"`
-}
-
-func toQuestionJSON(q questions.Open) questionJSON {
-	out := questionJSON{From: q.From, Session: q.Session, AgeSeconds: q.Age.Seconds()}
-	if p := q.Password; p != nil {
-		out.Password, out.Reason = true, "it asks: "+p.Prompt
-		if len(p.Chain) > 0 {
-			out.Script = p.Chain[0].Command
-		}
-	} else {
-		out.Dir, out.Script = q.Question.Dir, q.Question.Script
-		out.Reason, _ = q.Question.Why()
-	}
-	out.Script, out.Reason = cut(out.Script, mostBrief), cut(out.Reason, mostBrief)
-	return out
-}
-
-type questionsJSON struct {
-	Questions []questionJSON `json:"questions"`
-}
-
-func (h *Handler) listQuestions(ctx context.Context) (any, error) {
-	list, err := h.sessions.Questions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := questionsJSON{Questions: []questionJSON{}}
-	for _, one := range list[:min(len(list), mostQuestions)] {
-		out.Questions = append(out.Questions, toQuestionJSON(one))
-	}
-	return out, nil
-}

@@ -45,17 +45,22 @@ func isAPI(r *http.Request) bool {
 // refuses returns the status and the reason with which a request is refused; 0 if it is to be answered. The order matters: a request that
 // another site has made learns nothing, not even whether its token is right.
 func (h *Handler) refuses(r *http.Request) (status int, why string) {
+	answers := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, questionPath)
 	switch {
 	case !h.hosts[r.Host]:
 		// DNS rebinding: a name of another site that leads here. Its page would be of the same origin as this one.
 		return http.StatusForbidden, fmt.Sprintf("nothing is answered for the host %.100q: open the link that limpet serve has printed", r.Host)
 	case !h.fromHere(r):
 		return http.StatusForbidden, "another site may not ask here"
-	case r.Method != http.MethodGet:
-		return http.StatusMethodNotAllowed, "only GET is answered"
+	case answers && r.Header.Get("Origin") == "": // Browsers send it with each POST.
+		return http.StatusForbidden, "an answer must have the Origin of the page"
+	case r.Method != http.MethodGet && !answers:
+		return http.StatusMethodNotAllowed, "only GET is answered, and POST for the answer to a question"
 	case len(r.URL.RawQuery) > mostQuery:
 		return http.StatusRequestURITooLong, fmt.Sprintf("the query is longer than %d bytes", mostQuery)
-	case r.ContentLength != 0:
+	case answers && (r.ContentLength < 0 || r.ContentLength > mostAnswer):
+		return http.StatusRequestEntityTooLarge, fmt.Sprintf("an answer has a Content-Length of at most %d bytes", mostAnswer)
+	case r.ContentLength != 0 && !answers:
 		return http.StatusRequestEntityTooLarge, "a request has no body here"
 	case isAPI(r) && r.URL.Path != terminalPath && !h.knows(r): // A WebSocket's is in its first message.
 		return http.StatusUnauthorized, "the token is not that of this limpet serve: open the link that it has printed"

@@ -40,6 +40,9 @@ type stand struct {
 	jobs      jobs.Handle
 	terminals *terminal.Registry
 	questions []questions.Open
+	rule      string // that "always" would write
+	answers   []page.Answer
+	refuses   error // what an answer comes to
 }
 
 func newStand() *stand { return &stand{id: "k1", news: make(chan struct{})} }
@@ -90,6 +93,31 @@ func (s *stand) Questions(context.Context) ([]questions.Open, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.questions, nil
+}
+
+// Sheet shows the texts as they are, and offers all there is.
+func (s *stand) Sheet(q questions.Open) page.Sheet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q.Password != nil {
+		return page.Sheet{Title: q.Password.Prompt, Brief: "a program asks", Choices: []page.Choice{{Answer: page.Give, Field: page.Password}, {Answer: page.No}}}
+	}
+	return page.Sheet{
+		Title: "may this run?", Brief: "brief", Parts: []page.Part{{Text: q.Question.Script}},
+		Choices: []page.Choice{{Answer: page.Once}, {Answer: page.Always, Rules: []string{s.rule}}, {Answer: page.No, Field: page.Reason}},
+	}
+}
+
+func (s *stand) Answer(_ context.Context, q questions.Open, a page.Answer) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuses != nil {
+		return "", s.refuses
+	}
+	a.Secret = slices.Clone(a.Secret)
+	s.answers = append(s.answers, a)
+	s.questions = slices.DeleteFunc(slices.Clone(s.questions), func(one questions.Open) bool { return one.ID == q.ID })
+	return "said " + a.Answer, nil
 }
 
 type opened struct {

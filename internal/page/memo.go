@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/questions"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
 )
@@ -100,6 +101,15 @@ func (h *Handler) asked(key string, ask func(context.Context) (any, error)) (*an
 	return a, nil
 }
 
+// forget has the next who asks by one of some keys get a new answer.
+func (m *memo) forget(keys ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, key := range keys {
+		delete(m.answers, key)
+	}
+}
+
 // encoded returns the status and the body for a value, or for an error.
 func encoded(value any, err error) (status int, body []byte) {
 	status = http.StatusOK
@@ -114,7 +124,14 @@ func encoded(value any, err error) (status int, body []byte) {
 }
 
 func statusOf(err error) int {
+	var bad badAnswerError
 	switch {
+	case errors.As(err, &bad):
+		return http.StatusBadRequest
+	case errors.Is(err, errNotAsked), errors.Is(err, errChanged):
+		return http.StatusConflict
+	case errors.Is(err, questions.ErrWithin):
+		return http.StatusForbidden
 	case errors.Is(err, session.ErrNotFound), errors.Is(err, jobs.ErrNotFound):
 		return http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded):

@@ -1,16 +1,18 @@
 // Package page is a web page that shows the sessions of this machine to a person: which there are, the commands that run in them with
 // their output as it comes, their jobs, their terminals, and the questions that wait. It changes nothing, unless [Options] allow a person
-// to type into terminals.
+// to type into terminals, or to answer questions.
 //
 // The way of a request: [Handler.ServeHTTP] refuses what may not be answered (guard.go), then answers with an asset (assets.go), with a
 // JSON value (api.go), with a stream of events (stream.go), or with a WebSocket that shows a terminal (socket.go), by which a person may
-// type into it (typing.go). All who watch a session share one feed of its events (feed.go), and all who ask the same thing at about the
+// type into it (typing.go). Questions and their answers are in answers.go. All who watch a session share one feed of its events (feed.go), and all who ask the same thing at about the
 // same time share one answer (memo.go). [Serve] listens (serve.go).
 //
-// The API, all of it GET, and all of it with "Authorization: Bearer TOKEN":
+// The API, all of it with "Authorization: Bearer TOKEN", and all of it GET but for answers:
 //
 //	/api/sessions                            {"sessions": [...], "typing": false}; those that have ended, and are remembered, have "ended"
-//	/api/questions                           {"questions": [...]}, those that wait for a person
+//	/api/questions                           {"questions": [...], "answering": false, "log": [...]}, those that wait for a person, and the answers given here
+//	/api/questions/ID                        a question in full, see Sheet, with its "digest"
+//	POST /api/questions/ID                   {"digest", "answer", "reason", "secret"}, an Answer; 409 if that question is not asked any more
 //	/api/jobs?session=NAME                   {"jobs": [...], "more": N}, the newest last
 //	/api/jobs/ID/log?session=NAME&from=N     {"text", "offset", "next", "end", "dropped", "finished"}; at most 256 KiB, as base64; without from the end of it
 //	/api/terminals?session=NAME              {"terminals": [...]}, the newest last
@@ -47,6 +49,8 @@ type Sessions interface {
 
 	// Questions returns what people are asked now, the oldest first.
 	Questions(ctx context.Context) ([]questions.Open, error)
+
+	Desk
 }
 
 // Session is a session that is shown. The Handler disconnects it.
@@ -72,6 +76,10 @@ type Options struct {
 	// Typing allows whoever has the token to type into terminals, and to give them another size.
 	Typing bool
 
+	// Answering allows whoever has the token to answer questions. What runs in a session, a job or a terminal of limpet cannot, as far as
+	// it can be seen where a request comes from.
+	Answering bool
+
 	// TLS has [Serve] talk TLS, by its certificates. Nil means none: then the address must be one of the loopback.
 	TLS *tls.Config
 
@@ -95,6 +103,7 @@ type Handler struct {
 	mu      sync.Mutex
 	feeds   map[string]*feed // by the names of sessions
 	seats   map[string]*seat // of the terminals into which somebody types
+	log     []loggedJSON     // the last answers
 	viewers int              // streams and WebSockets that are open
 	closed  bool
 }
@@ -214,9 +223,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // FromPlace returns the sessions of a place. Asking is the directory in which programs ask people: see [keeper.Registry.Questions].
-func FromPlace(place keeper.Place, asking string) Sessions { return ofPlace{place, asking} }
+func FromPlace(place keeper.Place, asking string, desk Desk) Sessions {
+	return ofPlace{desk, place, asking}
+}
 
 type ofPlace struct {
+	Desk
 	place  keeper.Place
 	asking string
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/limpet-sh/limpet/internal/questions"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/session"
 )
@@ -63,20 +62,6 @@ func TestAnAnswerIsSharedByThoseWhoAskAtOnce(t *testing.T) {
 	all.Wait()
 	seconds := int(time.Since(began)/time.Second) + 1
 	assert.True(t, s.is(func() bool { return s.lists <= seconds }), "the sessions are asked once a second at most, but were %d times in %d s", s.lists, seconds)
-}
-
-func TestQuestionsAreShownWithoutAWayToAnswer(t *testing.T) {
-	s := newStand()
-	q := questions.Open{ID: "secretid", From: "limpet mcp", Session: "build", Age: 2 * time.Second}
-	q.Question.Script, q.Question.Dir = "rm -rf build", "/src"
-	s.questions = []questions.Open{q}
-	p := serve(t, s)
-	answer := p.ask("/api/questions", nil)
-	body, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	assert.Contains(t, string(body), `"script":"rm -rf build"`)
-	assert.Contains(t, string(body), `"age_seconds":2`)
-	assert.NotContains(t, string(body), "secretid")
 }
 
 func TestEventsComeAsTheyHappenAndAreResumed(t *testing.T) {

@@ -5,6 +5,7 @@ package proc
 import (
 	"errors"
 	"io/fs"
+	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -66,4 +67,5 @@ func Signal(id ID, sig syscall.Signal) error {
 func WaitAny(_ []ID, timeout time.Duration) { time.Sleep(timeout) }
 
 // Executable is the path of this program's executable.
-func Executable() (string, error) { return os.Executable() }
+func Executable() (string, error)                    { return os.Executable() }
+func Connected(netip.AddrPort, netip.AddrPort) []int { return nil }

@@ -147,7 +147,7 @@ func (a *asked) show(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (a *asked) answer(w http.ResponseWriter, r *http.Request) {
-	if within(socket.RequestPID(r.Context())) {
+	if Within(socket.RequestPID(r.Context())) {
 		refuse(w, http.StatusForbidden, ErrWithin)
 		return
 	}
@@ -173,11 +173,14 @@ func refuse(w http.ResponseWriter, status int, why error) {
 	jsonhttp.Write(w, status, refusal{why.Error()})
 }
 
-// within reports whether a process, or one above it, carries a mark of limpet's. On Linux a process that is not known is in another
-// namespace, as in a sandbox; elsewhere none is known.
-func within(pid int) bool {
+// Within reports whether a process, or one above it, carries a mark of limpet's: it belongs to a session, a job or a terminal. On Linux a
+// process that is not known is in another namespace, as in a sandbox; elsewhere none is known.
+func Within(pid int) bool {
+	if runtime.GOOS != "linux" {
+		return false
+	}
 	if pid == 0 {
-		return runtime.GOOS == "linux"
+		return true
 	}
 	for range 1000 { // It is a tree; a process that ended may have lent its number to a child of it.
 		if pid <= 1 {

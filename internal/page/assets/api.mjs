@@ -4,7 +4,7 @@
 const KEY = "limpet-token";
 
 /**
- * What limpet serve answers: api.go, feed.go, stream.go and jobs.go in internal/page have the same names.
+ * What limpet serve answers: api.go, answers.go, feed.go, stream.go and jobs.go in internal/page have the same names.
  *
  * @typedef {{at: string, why: string, dir?: string, running?: string}} Ended
  * @typedef {{
@@ -12,8 +12,13 @@ const KEY = "limpet-token";
  *   commands: number, jobs: number, terminals: number, checkpoints?: string[], policy?: string, ended?: Ended,
  * }} Session
  * @typedef {{
- *   from: string, session: string, dir?: string, script?: string, reason: string, password?: boolean, age_seconds: number,
+ *   id: string, digest: string, from: string, session: string, dir?: string, script?: string, reason: string, password?: boolean,
+ *   age_seconds: number, left_seconds?: number,
  * }} Question
+ * @typedef {{at: string, from: string, session?: string, brief: string, answer: string}} Answered
+ * @typedef {{questions: Question[], answering: boolean, log: Answered[]}} QuestionList
+ * @typedef {{answer: string, text: string, rules?: string[], field?: "reason" | "name" | "password"}} Choice
+ * @typedef {{digest: string, title: string, brief: string, parts: {title?: string, text: string}[], notes: string[], choices: Choice[]}} Sheet
  * @typedef {{
  *   id: string, command: string, dir: string, session?: string, state: string, finished: boolean, failed: boolean, exit?: string,
  *   started: string, elapsed_ms: number, bytes: number,
@@ -59,13 +64,14 @@ export class Failure extends Error {
   }
 }
 
-/** @param {string} path @param {AbortSignal} [signal] */
-async function open(path, signal) {
+/** @param {string} path @param {AbortSignal | null} [signal] @param {object} [content]  is sent by POST, if there is one */
+async function open(path, signal, content) {
+  const post = content ? { method: "POST", body: JSON.stringify(content) } : {};
   let answer;
   try {
     answer = await fetch(path, {
-      headers: { Authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}` },
-      cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer", signal: signal ?? null,
+      headers: { Authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}`, ...(content ? { "Content-Type": "application/json" } : {}) },
+      cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer", signal: signal ?? null, ...post,
     });
   } catch (e) {
     throw new Failure(0, String(e));
@@ -99,8 +105,28 @@ async function get(path, signal) {
 /** @param {AbortSignal} [signal] @returns {Promise<{sessions: Session[], typing: boolean}>} */
 export const getSessions = (signal) => get("api/sessions", signal);
 
-/** @param {AbortSignal} [signal] @returns {Promise<{questions: Question[]}>} */
+/** @param {AbortSignal} [signal] @returns {Promise<QuestionList>} */
 export const getQuestions = (signal) => get("api/questions", signal);
+
+/** A question in full. @param {string} id @returns {Promise<Sheet>} */
+export const getSheet = (id) => get(`api/questions/${encodeURIComponent(id)}`);
+
+/**
+ * Answers a question, and returns the answer in words.
+ * @param {string} id
+ * @param {string} digest  of what the person was shown
+ * @param {Choice} choice
+ * @param {string} typed  in its field
+ * @returns {Promise<string>}
+ */
+export async function sendAnswer(id, digest, choice, typed) {
+  /** @type {{digest: string, answer: string, reason?: string, secret?: string}} */
+  const content = { digest, answer: choice.answer };
+  if (choice.field === "reason") content.reason = typed;
+  else if (choice.field) content.secret = btoa(String.fromCharCode(...new TextEncoder().encode(typed)));
+  const answer = await open(`api/questions/${encodeURIComponent(id)}`, null, content);
+  return (await answer.json()).said;
+}
 
 /** @param {string} session @param {AbortSignal} [signal] @returns {Promise<JobList>} */
 export const getJobs = (session, signal) => get(`api/jobs?session=${encodeURIComponent(session)}`, signal);

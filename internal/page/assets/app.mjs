@@ -1,5 +1,6 @@
 // The page: which sessions there are, and what happens in the one that is chosen.
 import { Failure, getJobs, getQuestions, getSessions, getTerminals, streamEvents, takeToken } from "./api.mjs";
+import { Inbox } from "./inbox.mjs";
 import { Jobs } from "./jobs.mjs";
 import { buttonOf, showButtons } from "./list.mjs";
 import { element, Log } from "./log.mjs";
@@ -15,6 +16,7 @@ const by = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const log = new Log(by("log"));
 const jobs = new Jobs(by("jobs"), by("jobs-summary"), by("jobs-list"));
 const terminals = new Terminals();
+const inbox = new Inbox();
 
 /** @type {import("./api.mjs").Session[]} */
 let sessions = [];
@@ -179,16 +181,6 @@ async function watchSession(name, signal) {
   }
 }
 
-/** @param {import("./api.mjs").Question[]} list */
-function showQuestions(list) {
-  const line = by("questions");
-  line.hidden = list.length === 0;
-  const names = [...new Set(list.map((q) => q.session).filter((n) => n))];
-  const text = (list.length === 1 ? "A question waits" : `${list.length} questions wait`) +
-    (names.length > 0 ? ` (${names.slice(0, 5).join(", ")})` : "") + ". Answer at a terminal: limpet approvals answer";
-  if (line.textContent !== text) line.textContent = list.length > 0 ? text : "";
-}
-
 /** Asks for the lists for as long as the page is open. */
 async function watchLists() {
   for (;;) {
@@ -196,11 +188,11 @@ async function watchLists() {
       const [all, asked] = await Promise.all([getSessions(), getQuestions()]);
       sessions = all.sessions.reverse().sort((a, b) => Number(Boolean(a.ended)) - Number(Boolean(b.ended))); // The newest first, ended ones last.
       showSessions();
-      showQuestions(asked.questions);
+      inbox.show(asked);
       const there = sessions.find((s) => key(s) === chosen);
       if (there) showFacts();
       else choose(first());
-      say(all.typing ? "connected" : "connected, read-only");
+      say(all.typing || asked.answering ? "connected" : "connected, read-only");
     } catch (e) {
       say(words(e), true);
       if (e instanceof Failure && e.status === 401) return;

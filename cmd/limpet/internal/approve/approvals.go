@@ -31,7 +31,8 @@ func ApprovalsCommand(p Program, help *cobra.Command, noCommand cobra.Positional
 		Use:   "approvals",
 		Short: "Answer what limpet asks before something runs",
 		Long: `A limpet that has no terminal, as limpet mcp --approve ask, asks whoever uses the machine: the question waits until it is
-answered here, at a terminal of yours, or its time is over. With limpet mcp --askpass, sudo, ssh and git ask so for passwords.
+answered here, at a terminal of yours, or on the page of limpet serve --allow-answers, or its time is over. With limpet mcp --askpass,
+sudo, ssh and git ask so for passwords.
 
 What runs in a session, a job or a terminal of limpet cannot answer: it is what the questions are about. An agent that runs
 programs in other ways than by limpet can start limpet on a terminal of its own making; see docs/approval.md.`,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/questions"
 )
 
 // Modes are the values of --approve.
@@ -40,6 +41,10 @@ func Terminal() *os.File {
 func within() bool {
 	return slices.ContainsFunc(environ.Marks, func(name string) bool { return os.Getenv(name) != "" })
 }
+
+// Within reports whether limpet runs in a session, a job or a terminal of limpet, also where a process above it has taken that out of its
+// environment, as far as it can be seen.
+func Within() bool { return within() || questions.Within(os.Getpid()) }
 
 // About is what else a question shows.
 type About struct {
@@ -173,15 +178,7 @@ func (w *wait) read(tty *os.File, keys []byte) (int, error) {
 // asked is the text of a question.
 func asked(q approval.Question, about About) string {
 	var b strings.Builder
-	who := "limpet: "
-	if about.From != "" {
-		who += Escape(about.From) + " asks: "
-	}
-	if q.Input != "" {
-		fmt.Fprintf(&b, "%smay this be typed to %s?\n\n", who, Escape(q.Input))
-	} else {
-		fmt.Fprintf(&b, "%smay this run in %s?\n\n", who, Escape(q.Dir))
-	}
+	fmt.Fprintf(&b, "%s\n\n", title(q, about.From))
 	lines(&b, q.Script)
 	for _, more := range []struct{ title, text string }{{"The file has", about.File}, {"It reads", about.Stdin}} {
 		if more.text != "" {
@@ -190,6 +187,26 @@ func asked(q approval.Question, about About) string {
 		}
 	}
 	b.WriteString("\n")
+	for _, line := range reasons(q) {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	return b.String()
+}
+
+// title is the first line of a question. From is who asks; empty: this limpet.
+func title(q approval.Question, from string) string {
+	who := "limpet: "
+	if from != "" {
+		who += Escape(from) + " asks: "
+	}
+	if q.Input != "" {
+		return fmt.Sprintf("%smay this be typed to %s?", who, Escape(q.Input))
+	}
+	return fmt.Sprintf("%smay this run in %s?", who, Escape(q.Dir))
+}
+
+// reasons are the lines that say why a question is asked.
+func reasons(q approval.Question) []string {
 	shown := make([]string, 0, len(q.Judgement.Findings))
 	for _, f := range q.Judgement.Findings {
 		line := Escape(f.Reason) + " (" + f.Rule + ")"
@@ -204,14 +221,10 @@ func asked(q approval.Question, about About) string {
 		reason, _ := q.Why()
 		shown = append(shown, reason)
 	}
-	for i, line := range shown {
-		if i == reasonsMax {
-			fmt.Fprintf(&b, "  and %d more; limpet approve explain tells them\n", len(shown)-i)
-			break
-		}
-		fmt.Fprintf(&b, "  %s\n", line)
+	if extra := len(shown) - reasonsMax; extra > 0 {
+		shown = append(shown[:reasonsMax], fmt.Sprintf("and %d more; limpet approve explain tells them", extra))
 	}
-	return b.String()
+	return shown
 }
 
 // keysFor says which keys answer a question.
@@ -219,7 +232,7 @@ func keysFor(q approval.Question, rules []approval.Own) string {
 	keys := "\n"
 	for i, rule := range rules {
 		if i == 0 {
-			keys += fmt.Sprintf("a: always below %s, for %d days:\n", Escape(rule.Dir), int(alwaysFor.Hours()/24))
+			keys += fmt.Sprintf("a: %s:\n", alwaysBelow(rule))
 		}
 		keys += "     " + Escape(rule.String()) + "\n"
 	}
@@ -228,6 +241,11 @@ func keysFor(q approval.Question, rules []approval.Own) string {
 		keys += "s: " + again + "   "
 	}
 	return keys + "r: no, with a reason   any other key: no  "
+}
+
+// alwaysBelow says where the rules of an answer hold, and for how long.
+func alwaysBelow(rule approval.Own) string {
+	return fmt.Sprintf("always below %s, for %d days", Escape(rule.Dir), int(alwaysFor.Hours()/24))
 }
 
 // yesAgain is what the answer Session means; empty if it means no more than Once.

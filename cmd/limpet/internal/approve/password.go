@@ -1,6 +1,7 @@
 package approve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,27 +137,10 @@ func readLine(ctx context.Context, tty *os.File, shown bool) ([]byte, error) {
 // askedFor is the text of a question.
 func askedFor(q command.PasswordQuestion) string {
 	var b strings.Builder
-	asker := "a program"
-	if q.Program != "" {
-		asker = q.Program
-	}
-	switch q.Kind {
-	case command.AskConfirm:
-		fmt.Fprintf(&b, "limpet: %s asks for a yes, with these words:\n", asker)
-	case command.AskName:
-		fmt.Fprintf(&b, "limpet: %s asks, with these words:\n", asker)
-	case command.AskNothing:
-		fmt.Fprintf(&b, "limpet: %s says:\n", asker)
-	default:
-		fmt.Fprintf(&b, "limpet: %s asks for a password, with these words:\n", asker)
-	}
+	fmt.Fprintf(&b, "limpet: %s:\n", wants(q))
 	lines(&b, q.Prompt)
-	fmt.Fprintf(&b, "It runs as %s\n", chain(q.Chain))
-	if q.Program == "" && q.Kind != command.AskNothing {
-		b.WriteString("Beware: this is not the system's own sudo, ssh or git, and can do what it likes with the answer.\n")
-	}
-	if q.Again {
-		b.WriteString("It asks again: the last answer was probably wrong.\n")
+	for _, line := range asker(q) {
+		fmt.Fprintf(&b, "%s\n", line)
 	}
 	switch q.Kind {
 	case command.AskPassword:
@@ -167,6 +151,32 @@ func askedFor(q command.PasswordQuestion) string {
 		b.WriteString("y: yes   any other key: no  ")
 	}
 	return b.String()
+}
+
+// wants says what a program asks for.
+func wants(q command.PasswordQuestion) string {
+	asker := cmp.Or(q.Program, "a program")
+	switch q.Kind {
+	case command.AskConfirm:
+		return asker + " asks for a yes, with these words"
+	case command.AskName:
+		return asker + " asks, with these words"
+	case command.AskNothing:
+		return asker + " says"
+	}
+	return asker + " asks for a password, with these words"
+}
+
+// asker has the lines that say which program asks.
+func asker(q command.PasswordQuestion) []string {
+	lines := []string{"It runs as " + chain(q.Chain)}
+	if q.Program == "" && q.Kind != command.AskNothing {
+		lines = append(lines, "Beware: this is not the system's own sudo, ssh or git, and can do what it likes with the answer.")
+	}
+	if q.Again {
+		lines = append(lines, "It asks again: the last answer was probably wrong.")
+	}
+	return lines
 }
 
 // keptBash is how limpet starts its bash: people need not read that.

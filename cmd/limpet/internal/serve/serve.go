@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/approve"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
 	"github.com/limpet-sh/limpet/internal/page"
@@ -22,29 +23,37 @@ import (
 // Command is limpet serve.
 func Command(p sessions.Program) *cobra.Command {
 	var listen string
-	var open, typing bool
+	var open, typing, answering bool
 	var pair certificate
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Show the sessions of this machine in a browser",
 		Long: `Serve prints a link to a page, which shows the sessions by name of this machine until Ctrl-C: which there are, each command that runs in
 one, what it prints, and how it ends, as it comes; the jobs of a session with their logs; its terminals with what is on their screens;
-and that a question waits for an answer. It changes nothing: see limpet session, limpet term and limpet approvals for that.
+and the questions that wait for an answer (limpet approvals). It changes nothing, unless one of the following allows that; the two are
+independent of each other.
 
 --allow-typing lets a person take over a terminal on the page, type into it, and hand it back by a button or Ctrl-\. As long as it is
 taken over it has the size of the page's window.
 
+--allow-answers lets a person answer questions on the page: whether something may run, with all answers that limpet approvals answer has,
+and for passwords (limpet help passwords). Start it at a terminal of yours: what runs in a session, a job or a terminal of limpet cannot
+answer, and neither can a limpet serve that runs there, nor what asks the page from there.
+
 Whoever has the link sees all of that, with this user's secrets if they are printed; with --allow-typing they can do all that this user
-can. The link has a token, which is another one each time and
+can, and with --allow-answers they let agents do it. The link has a token, which is another one each time and
 which browsers send to nobody else, and it leads to this machine alone: no address but those of the loopback is listened at. From another
 machine, use an SSH tunnel: ssh -L 7334:127.0.0.1:7334 HOST limpet serve --listen 127.0.0.1:7334. With a certificate (--tls-cert,
 --tls-key) it is served by https, at any address of this machine, for whoever has the link; the page is reached by the names and addresses
 that the certificate is for, and no other.
 
 --open has the desktop's browser open the link (xdg-open, or open on macOS).`,
-		Example: "  limpet serve\n  limpet serve --open --allow-typing\n  limpet serve --listen 127.0.0.1:7334",
+		Example: "  limpet serve\n  limpet serve --open --allow-typing --allow-answers\n  limpet serve --listen 127.0.0.1:7334",
 		Args:    noun.Wants(0, 0, "takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if answering && approve.Within() {
+				return errors.New("--allow-answers: this limpet serve runs in a session, a job or a terminal of limpet, which is what questions are about: start it at a terminal of your own, or without --allow-answers")
+			}
 			if err := pair.load(cmd); err != nil {
 				return err
 			}
@@ -54,7 +63,7 @@ that the certificate is for, and no other.
 			}
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
-			err = serve(ctx, p, addr, open, &page.Options{Typing: typing, TLS: pair.config, Hosts: pair.hosts})
+			err = serve(ctx, p, addr, open, &page.Options{Typing: typing, Answering: answering, TLS: pair.config, Hosts: pair.hosts})
 			if ended := p.Ended(ctx); ended != nil && err == nil {
 				return ended
 			}
@@ -65,6 +74,7 @@ that the certificate is for, and no other.
 	cmd.Flags().StringVar(&pair.cert, "tls-cert", "", "serve https, by the certificate of `FILE`, in PEM, with those that lead to a root behind it")
 	cmd.Flags().StringVar(&pair.key, "tls-key", "", "the private key of --tls-cert, in PEM, in a `FILE` that nobody else can read")
 	cmd.Flags().BoolVar(&typing, "allow-typing", false, "let whoever has the link type into the sessions' terminals")
+	cmd.Flags().BoolVar(&answering, "allow-answers", false, "let whoever has the link answer questions, and give passwords to programs that ask")
 	cmd.Flags().BoolVar(&open, "open", false, "open the link in a browser")
 	return cmd
 }
@@ -113,7 +123,7 @@ func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open bo
 		return fmt.Errorf("--listen %v: %w", addr, err)
 	}
 	token := rand.Text() // It has 130 bits.
-	h, err := page.New(page.FromPlace(place, place.Questions()), token, listener.Addr(), opts)
+	h, err := page.New(page.FromPlace(place, place.Questions(), approve.Desk{Dir: place.Questions()}), token, listener.Addr(), opts)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
