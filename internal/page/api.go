@@ -27,6 +27,9 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request) {
 	case "/api/questions":
 		h.answered(w, r, r.URL.Path, h.listQuestions)
 		return
+	case metricsPath:
+		h.answered(w, r, r.URL.Path, h.listMetrics)
+		return
 	case terminalPath:
 		h.serveTerminal(w, r)
 		return

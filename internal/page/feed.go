@@ -182,6 +182,9 @@ func (f *feed) change(how func()) {
 
 // put adds an event, and forgets the oldest ones.
 func (f *feed) put(one session.Event) {
+	f.h.mu.Lock()
+	f.h.counts.event(f.keeper, one)
+	f.h.mu.Unlock()
 	b, err := json.Marshal(toEvent(one))
 	if err != nil {
 		return // Only a time beyond the year 9999 fails; the number that is missing is shown as a gap.

@@ -39,7 +39,7 @@ func setHeaders(header http.Header) {
 
 // isAPI reports whether a request is about sessions, and not for one of the page's files.
 func isAPI(r *http.Request) bool {
-	return r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/")
+	return r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == metricsPath
 }
 
 // refuses returns the status and the reason with which a request is refused; 0 if it is to be answered. The order matters: a request that

@@ -35,6 +35,7 @@ type answer struct {
 	done   chan struct{} // closed when the following are set
 	at     time.Time
 	status int
+	kind   string // its Content-Type
 	body   []byte
 }
 
@@ -53,7 +54,7 @@ var (
 	errClosed = errors.New("limpet serve is about to end")
 )
 
-// answered writes what ask returns, as JSON, or what it has returned just now for the same key. ask may be called in another
+// answered writes what ask returns, as JSON unless it is plain, or what it has returned just now for the same key. ask may be called in another
 // goroutine, and goes on if the one who asked is gone: others may wait for the same answer.
 func (h *Handler) answered(w http.ResponseWriter, r *http.Request, key string, ask func(context.Context) (any, error)) {
 	a, err := h.asked(key, ask)
@@ -66,7 +67,7 @@ func (h *Handler) answered(w http.ResponseWriter, r *http.Request, key string, a
 	case <-r.Context().Done():
 		return // Nobody is there to be answered.
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", a.kind)
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body) // As above.
 }
@@ -90,7 +91,7 @@ func (h *Handler) asked(key string, ask func(context.Context) (any, error)) (*an
 		ctx, cancel := context.WithTimeout(h.life, askPatience)
 		defer cancel()
 		value, err := ask(ctx)
-		a.status, a.body = encoded(value, err)
+		a.status, a.kind, a.body = encoded(value, err)
 		a.at = time.Now()
 		close(a.done)
 	})
@@ -110,9 +111,12 @@ func (m *memo) forget(keys ...string) {
 	}
 }
 
-// encoded returns the status and the body for a value, or for an error.
-func encoded(value any, err error) (status int, body []byte) {
-	status = http.StatusOK
+// encoded returns the status, the Content-Type and the body for a value, or for an error.
+func encoded(value any, err error) (status int, kind string, body []byte) {
+	status, kind = http.StatusOK, "application/json"
+	if text, is := value.(plain); is && err == nil {
+		return status, plainType, text
+	}
 	if err == nil {
 		body, err = json.Marshal(value)
 	}
@@ -120,7 +124,7 @@ func encoded(value any, err error) (status int, body []byte) {
 		status = statusOf(err)
 		body, _ = json.Marshal(refusal{err.Error()}) // A text cannot fail.
 	}
-	return status, body
+	return status, kind, body
 }
 
 func statusOf(err error) int {

@@ -17,6 +17,7 @@
 //	/api/jobs/ID/log?session=NAME&from=N     {"text", "offset", "next", "end", "dropped", "finished"}; at most 256 KiB, as base64; without from the end of it
 //	/api/terminals?session=NAME              {"terminals": [...]}, the newest last
 //	/api/events?session=NAME&keeper=ID&after=N    a stream, see stream.go
+//	/metrics                                 what there is to count, for Prometheus, as text
 //	/api/terminal                            a WebSocket, whose token is in its first message, see socket.go
 //
 // An error is {"error": "..."} with a status of 400 or more.
@@ -31,6 +32,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/questions"
@@ -100,11 +102,14 @@ type Handler struct {
 	end  context.CancelFunc
 	work sync.WaitGroup // the goroutines of feeds and of the memo, and WebSockets
 
+	sent atomic.Int64 // bytes, to all clients
+
 	mu      sync.Mutex
 	feeds   map[string]*feed // by the names of sessions
 	seats   map[string]*seat // of the terminals into which somebody types
 	log     []loggedJSON     // the last answers
-	viewers int              // streams and WebSockets that are open
+	counts  counts
+	viewers int // streams and WebSockets that are open
 	closed  bool
 }
 
@@ -138,7 +143,7 @@ func New(sessions Sessions, token string, addr net.Addr, opts *Options) (*Handle
 	}
 	h.allow(addr.String())
 	h.life, h.end = context.WithCancel(context.Background())
-	h.memo.answers = make(map[string]*answer)
+	h.memo.answers, h.counts.seen = make(map[string]*answer), make(map[string]int64)
 	return h, nil
 }
 

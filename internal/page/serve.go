@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,7 +44,7 @@ func Serve(ctx context.Context, listener net.Listener, h *Handler) error {
 			}
 		},
 	}
-	bounded := &limited{Listener: listener, free: make(chan struct{}, mostConnections)}
+	bounded := &limited{Listener: listener, free: make(chan struct{}, mostConnections), sent: &h.sent}
 	serve := func() error { return server.Serve(bounded) }
 	if h.opts.TLS != nil {
 		server.TLSConfig, server.Protocols = h.opts.TLS, new(http.Protocols)
@@ -77,6 +78,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 type limited struct {
 	net.Listener
 	free chan struct{} // has an element for each connection that is open
+	sent *atomic.Int64 // bytes
 }
 
 func (l *limited) Accept() (net.Conn, error) {
@@ -87,17 +89,24 @@ func (l *limited) Accept() (net.Conn, error) {
 		}
 		select {
 		case l.free <- struct{}{}:
-			return &counted{Conn: c, done: sync.OnceFunc(func() { <-l.free })}, nil
+			return &counted{Conn: c, sent: l.sent, done: sync.OnceFunc(func() { <-l.free })}, nil
 		default:
 			_ = c.Close() // It is one too many.
 		}
 	}
 }
 
-// counted is a connection that makes room for another one when it is closed.
+// counted is a connection that makes room for another one when it is closed, and whose bytes are counted.
 type counted struct {
 	net.Conn
+	sent *atomic.Int64
 	done func()
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.sent.Add(int64(n))
+	return n, err
 }
 
 func (c *counted) Close() error {

@@ -47,6 +47,8 @@ machine, use an SSH tunnel: ssh -L 7334:127.0.0.1:7334 HOST limpet serve --liste
 --tls-key) it is served by https, at any address of this machine, for whoever has the link; the page is reached by the names and addresses
 that the certificate is for, and no other.
 
+/metrics has numbers for Prometheus, with "Authorization: Bearer" and the token, which is what follows # in the link.
+
 --open has the desktop's browser open the link (xdg-open, or open on macOS).`,
 		Example: "  limpet serve\n  limpet serve --open --allow-typing --allow-answers\n  limpet serve --listen 127.0.0.1:7334",
 		Args:    noun.Wants(0, 0, "takes no arguments"),
