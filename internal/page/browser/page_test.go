@@ -69,7 +69,7 @@ func (p *place) agent(script string, flags ...string) (leaves func()) {
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"agent","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_command","arguments":%s}}`, args),
+		fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_command","arguments":%s,"_meta":{"progressToken":1}}}`, args), // With which a question waits for long.
 	} {
 		_, err := io.WriteString(in, line+"\n")
 		require.NoError(p.t, err)
