@@ -40,10 +40,11 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	name := r.URL.Query().Get("session")
 	ofJob, ok := strings.CutPrefix(r.URL.Path, "/api/jobs/")
-	id, isLog := strings.CutSuffix(ofJob, "/log")
+	id, what, _ := strings.Cut(ofJob, "/")
+	aJob := map[string]func(http.ResponseWriter, *http.Request, string, string){"log": h.serveLog, "search": h.serveSearch, "stop": h.serveStop}[what]
 	switch {
 	case r.URL.Path == "/api/events", r.URL.Path == "/api/jobs", r.URL.Path == "/api/terminals":
-	case ok && isLog && session.ValidName(id): // An ID has the same characters, and none that mean something in a path.
+	case ok && aJob != nil && session.ValidName(id): // An ID has the same characters, and none that mean something in a path.
 	default:
 		refuse(w, http.StatusNotFound, "there is nothing of that name here")
 		return
@@ -52,7 +53,7 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request) {
 	case !session.ValidName(name):
 		refuse(w, http.StatusBadRequest, "wants session=NAME")
 	case ok:
-		h.serveLog(w, r, name, id)
+		aJob(w, r, name, id)
 	case r.URL.Path == "/api/jobs":
 		h.answered(w, r, r.URL.Path+"\x00"+name, func(ctx context.Context) (any, error) { return h.listJobs(ctx, name) })
 	case r.URL.Path == "/api/terminals":

@@ -46,16 +46,17 @@ func isAPI(r *http.Request) bool {
 // another site has made learns nothing, not even whether its token is right.
 func (h *Handler) refuses(r *http.Request) (status int, why string) {
 	answers := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, questionPath)
+	stops := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/api/jobs/") && strings.HasSuffix(r.URL.Path, "/stop")
 	switch {
 	case !h.hosts[r.Host]:
 		// DNS rebinding: a name of another site that leads here. Its page would be of the same origin as this one.
 		return http.StatusForbidden, fmt.Sprintf("nothing is answered for the host %.100q: open the link that limpet serve has printed", r.Host)
 	case !h.fromHere(r):
 		return http.StatusForbidden, "another site may not ask here"
-	case answers && r.Header.Get("Origin") == "": // Browsers send it with each POST.
-		return http.StatusForbidden, "an answer must have the Origin of the page"
-	case r.Method != http.MethodGet && !answers:
-		return http.StatusMethodNotAllowed, "only GET is answered, and POST for the answer to a question"
+	case (answers || stops) && r.Header.Get("Origin") == "": // Browsers send it with each POST.
+		return http.StatusForbidden, "what changes something must have the Origin of the page"
+	case r.Method != http.MethodGet && !answers && !stops:
+		return http.StatusMethodNotAllowed, "only GET is answered, and POST for the answer to a question and for the stop of a job"
 	case len(r.URL.RawQuery) > mostQuery:
 		return http.StatusRequestURITooLong, fmt.Sprintf("the query is longer than %d bytes", mostQuery)
 	case answers && (r.ContentLength < 0 || r.ContentLength > mostAnswer):

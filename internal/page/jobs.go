@@ -47,12 +47,13 @@ func toJobJSON(j jobs.Job) jobJSON {
 }
 
 type jobsJSON struct {
-	Jobs []jobJSON `json:"jobs"`
-	More int       `json:"more"` // older ones, which are left out
+	Jobs     []jobJSON `json:"jobs"`
+	More     int       `json:"more"`     // older ones, which are left out
+	Stopping bool      `json:"stopping"` // whether people may stop them
 }
 
 func (h *Handler) listJobs(ctx context.Context, name string) (any, error) {
-	out := jobsJSON{Jobs: []jobJSON{}}
+	out := jobsJSON{Jobs: []jobJSON{}, Stopping: h.opts.Typing}
 	err := h.withJobs(ctx, name, func(all jobs.Handle) error {
 		list, err := all.List(jobs.Filter{All: true})
 		for _, one := range lastOf(list, mostJobs) {

@@ -9,19 +9,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/page"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/jobs"
 )
 
 // withJobs returns a page of a session with real jobs.
-func withJobs(t *testing.T) (*served, *jobs.Registry) {
+func withJobs(t *testing.T) (*served, *jobs.Registry) { return withJobsAnd(t, nil) }
+
+// withJobsAnd is withJobs for what people may do.
+func withJobsAnd(t *testing.T, opts *page.Options) (*served, *jobs.Registry) {
 	t.Helper()
 	r, err := jobs.Open(testenv.TempDir(t), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	s := newStand()
 	s.jobs = r
-	p := serve(t, s)
+	p := serveWith(t, s, opts)
 	t.Cleanup(func() {
 		assert.True(t, s.is(func() bool { return s.open == 0 }), "each request disconnects its session")
 	})

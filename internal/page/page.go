@@ -7,7 +7,7 @@
 // type into it (typing.go). Questions and their answers are in answers.go. All who watch a session share one feed of its events (feed.go), and all who ask the same thing at about the
 // same time share one answer (memo.go). [Serve] listens (serve.go).
 //
-// The API, all of it with "Authorization: Bearer TOKEN", and all of it GET but for answers:
+// The API, all of it with "Authorization: Bearer TOKEN", and all of it GET but for answers and stops:
 //
 //	/api/sessions                            {"sessions": [...], "typing": false}; those that have ended, and are remembered, have "ended"
 //	/api/questions                           {"questions": [...], "answering": false, "log": [...]}, those that wait for a person, and the answers given here
@@ -15,6 +15,8 @@
 //	POST /api/questions/ID                   {"digest", "answer", "reason", "secret"}, an Answer; 409 if that question is not asked any more
 //	/api/jobs?session=NAME                   {"jobs": [...], "more": N}, the newest last
 //	/api/jobs/ID/log?session=NAME&from=N     {"text", "offset", "next", "end", "dropped", "finished"}; at most 256 KiB, as base64; without from the end of it
+//	/api/jobs/ID/search?session=NAME&pattern=RE    {"matches": [{"number", "text"}], "more", "dropped"}; at most 100 lines
+//	POST /api/jobs/ID/stop?session=NAME      stops it; the job as in the list, when it has ended
 //	/api/terminals?session=NAME              {"terminals": [...]}, the newest last
 //	/api/events?session=NAME&keeper=ID&after=N    a stream, see stream.go
 //	/metrics                                 what there is to count, for Prometheus, as text
@@ -75,7 +77,7 @@ type Session interface {
 
 // Options are what people may do by the page. The zero value allows them to look.
 type Options struct {
-	// Typing allows whoever has the token to type into terminals, and to give them another size.
+	// Typing allows whoever has the token to type into terminals, to give them another size, and to stop jobs.
 	Typing bool
 
 	// Answering allows whoever has the token to answer questions. What runs in a session, a job or a terminal of limpet cannot, as far as

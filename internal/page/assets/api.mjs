@@ -23,7 +23,8 @@ const KEY = "limpet-token";
  *   id: string, command: string, dir: string, session?: string, state: string, finished: boolean, failed: boolean, exit?: string,
  *   started: string, elapsed_ms: number, bytes: number,
  * }} Job
- * @typedef {{jobs: Job[], more: number}} JobList
+ * @typedef {{jobs: Job[], more: number, stopping: boolean}} JobList
+ * @typedef {{matches: {number: number, text: string}[], more: boolean, dropped: number}} Found
  * @typedef {{text: string | null, offset: number, next: number, end: number, dropped: number, finished: boolean}} LogPart
  *
  * @typedef {{
@@ -64,9 +65,9 @@ export class Failure extends Error {
   }
 }
 
-/** @param {string} path @param {AbortSignal | null} [signal] @param {object} [content]  is sent by POST, if there is one */
+/** @param {string} path @param {AbortSignal | null} [signal] @param {object | ""} [content]  is sent by POST, if there is one; "" is none, by POST */
 async function open(path, signal, content) {
-  const post = content ? { method: "POST", body: JSON.stringify(content) } : {};
+  const post = content === undefined ? {} : content === "" ? { method: "POST" } : { method: "POST", body: JSON.stringify(content) };
   let answer;
   try {
     answer = await fetch(path, {
@@ -139,6 +140,19 @@ export const getJobs = (session, signal) => get(`api/jobs?session=${encodeURICom
  * @returns {Promise<LogPart>}
  */
 export const getLog = (session, id, from) => get(`api/jobs/${id}/log?session=${encodeURIComponent(session)}` + (from < 0 ? "" : `&from=${from}`));
+
+/**
+ * The lines of a job's output that match a regular expression.
+ * @param {string} session
+ * @param {string} id
+ * @param {string} pattern
+ * @returns {Promise<Found>}
+ */
+export const searchLog = (session, id, pattern) =>
+  get(`api/jobs/${id}/search?session=${encodeURIComponent(session)}&pattern=${encodeURIComponent(pattern)}`);
+
+/** Stops a job, and returns when it has ended. @param {string} session @param {string} id @returns {Promise<Job>} */
+export const stopJob = async (session, id) => (await open(`api/jobs/${id}/stop?session=${encodeURIComponent(session)}`, null, "")).json();
 
 /** @param {string} session @param {AbortSignal} [signal] @returns {Promise<TerminalList>} */
 export const getTerminals = (session, signal) => get(`api/terminals?session=${encodeURIComponent(session)}`, signal);

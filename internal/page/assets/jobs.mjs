@@ -1,10 +1,13 @@
 // The jobs of a session in the page, with the logs of those that are opened.
-import { getLog } from "./api.mjs";
+import { Failure, getLog, searchLog, stopJob } from "./api.mjs";
 import { element, lineElement } from "./log.mjs";
 import { bytes, decode, duration, harmless, Screen } from "./text.mjs";
 
 /** The most lines of a log in the page. */
 const MOST_LINES = 1000;
+
+/** How long a second click stops a job, and not before, in ms: one click is made by mistake, and two quick ones as well. */
+const SURE_FROM = 500, SURE_UNTIL = 5000;
 
 /** Job is one in the page. */
 class Job {
@@ -19,7 +22,31 @@ class Job {
     this.log.tabIndex = 0;
     this.log.setAttribute("role", "log");
     this.log.setAttribute("aria-live", "off");
-    this.details.append(this.summary, this.log);
+    this.stop = document.createElement("button");
+    this.stop.textContent = "Stop";
+    this.stop.type = "button";
+    this.stop.hidden = true;
+    this.asked = 0; // when the first click was; 0: there was none
+    this.stop.addEventListener("click", () => void this.end());
+    this.pattern = document.createElement("input");
+    this.pattern.type = "search";
+    this.pattern.placeholder = "search, a regular expression";
+    this.pattern.setAttribute("aria-label", `Search in the output of ${id}`);
+    this.pattern.autocomplete = "off";
+    this.pattern.spellcheck = false;
+    this.pattern.maxLength = 200;
+    this.pattern.addEventListener("keydown", (e) => e.stopPropagation()); // The page's own keys are letters.
+    const form = document.createElement("form");
+    form.className = "find";
+    form.append(this.pattern, this.stop);
+    form.addEventListener("submit", (e) => {
+      e.preventDefault();
+      void this.search();
+    });
+    this.found = element("div", "output found");
+    this.found.setAttribute("role", "status");
+    this.found.hidden = true;
+    this.details.append(this.summary, form, this.found, this.log);
     this.root.append(this.details);
     this.screen = new Screen();
     this.next = -1; // the offset of what was not read yet; -1: nothing was
@@ -28,8 +55,66 @@ class Job {
     this.details.addEventListener("toggle", () => this.read());
   }
 
-  /** @param {import("./api.mjs").Job} job */
-  show(job) {
+  /** Shows the lines that match, or none for an empty pattern. */
+  async search() {
+    const pattern = this.pattern.value;
+    this.found.hidden = pattern === "";
+    if (pattern === "") return;
+    this.say("It is being searched.");
+    try {
+      const found = await searchLog(this.session, this.id, pattern);
+      if (this.pattern.value !== pattern) return;
+      const lines = found.matches.map((m) => {
+        const line = element("div", "line");
+        line.append(element("span", "note", `${m.number}: `), harmless(m.text));
+        return line;
+      });
+      const notes = [];
+      if (found.matches.length === 0) notes.push("no line matches");
+      if (found.more) notes.push(`more than ${found.matches.length} lines match: these are the first`);
+      if (found.dropped > 0) notes.push(`${bytes(found.dropped)} are not kept, and were not searched`);
+      this.found.replaceChildren(...lines, ...notes.map((note) => element("div", "note", note)));
+    } catch (e) {
+      this.say(e instanceof Failure ? e.message : String(e));
+    }
+  }
+
+  /** Stops the job, at the second click. */
+  async end() {
+    const now = performance.now();
+    if (this.asked === 0 || now - this.asked > SURE_UNTIL) {
+      this.asked = now;
+      this.stop.textContent = "Stop it? Click again";
+      setTimeout(() => {
+        if (this.asked !== now) return;
+        this.asked = 0;
+        this.stop.textContent = "Stop";
+      }, SURE_UNTIL);
+      return;
+    }
+    if (now - this.asked < SURE_FROM) return;
+    this.asked = 0;
+    this.stop.disabled = true;
+    this.stop.textContent = "It is being stopped";
+    try {
+      this.show(await stopJob(this.session, this.id));
+    } catch (e) {
+      this.say(`Not stopped: ${e instanceof Failure ? e.message : String(e)}`);
+    } finally {
+      this.stop.disabled = false;
+      this.stop.textContent = "Stop";
+    }
+  }
+
+  /** @param {string} text */
+  say(text) {
+    this.found.hidden = false;
+    this.found.replaceChildren(element("div", "note", harmless(text)));
+  }
+
+  /** @param {import("./api.mjs").Job} job @param {boolean} [stopping]  whether a person may stop it */
+  show(job, stopping) {
+    this.stop.hidden = job.finished || !(stopping ?? !this.stop.hidden);
     const how = job.exit ? `${job.state}, ${job.exit}` : job.state;
     this.summary.replaceChildren(
       element("span", job.failed ? "bad" : job.finished ? "good" : "runs", harmless(how)), " ",
@@ -102,7 +187,7 @@ export class Jobs {
         this.all.set(job.id, one);
         this.list.prepend(one.root); // The newest first.
       }
-      one.show(job);
+      one.show(job, answer.stopping);
     }
     for (const [id, one] of this.all) {
       if (there.has(id)) continue;

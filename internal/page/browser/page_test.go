@@ -7,8 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -50,6 +52,25 @@ func TestAJobsLogIsRead(t *testing.T) {
 	write("second\n")
 	b.reads(".joblog .line", "second")
 	b.reads("#jobs-list summary .good", "exit code 0")
+	b.do(chromedp.Click("#jobs-list .find input", chromedp.NodeVisible), keys(0, "^sec.nd$"+kb.Enter))
+	b.reads("#jobs-list .found .line", "3: second")
+	assert.True(t, value[bool](b, `document.querySelector("#jobs-list .find button").hidden`), "there is nothing to stop")
+}
+
+// One click, or a double one, stops nothing: it may be made by mistake.
+func TestAJobIsStoppedByASecondClick(t *testing.T) {
+	p := newPlace(t)
+	p.limpet("jobs", "start", "-s", "build", "exec sleep 1000")
+	b := open(t, p.serve("--allow-typing"))
+	b.reads("#jobs-summary", "Jobs: 1 running, 0 ended")
+	b.do(chromedp.Click("#jobs-summary", chromedp.NodeVisible), chromedp.Click("#jobs-list summary", chromedp.NodeVisible))
+	const stop = "#jobs-list .find button"
+	b.do(chromedp.DoubleClick(stop, chromedp.NodeVisible))
+	b.reads(stop, "Stop it? Click again")
+	b.reads("#jobs-list summary .runs", "running")
+	b.do(chromedp.Sleep(time.Second), chromedp.Click(stop, chromedp.NodeVisible)) // More than a double click takes, less than it waits.
+	b.reads("#jobs-summary", "Jobs: 0 running, 1 ended")
+	assert.True(t, value[bool](b, `document.querySelector("#jobs-list .find button").hidden`))
 }
 
 // agent is a client of limpet mcp, which asks for one command, and leaves without the answer.

@@ -34,7 +34,7 @@ and the questions that wait for an answer (limpet approvals). It changes nothing
 independent of each other.
 
 --allow-typing lets a person take over a terminal on the page, type into it, and hand it back by a button or Ctrl-\. As long as it is
-taken over it has the size of the page's window.
+taken over it has the size of the page's window. It lets them stop jobs, too.
 
 --allow-answers lets a person answer questions on the page: whether something may run, with all answers that limpet approvals answer has,
 and for passwords (limpet help passwords). Start it at a terminal of yours: what runs in a session, a job or a terminal of limpet cannot
@@ -75,7 +75,7 @@ that the certificate is for, and no other.
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "listen at `HOST:PORT`, of the loopback, or with --tls-cert of any address; port 0 is any that is free")
 	cmd.Flags().StringVar(&pair.cert, "tls-cert", "", "serve https, by the certificate of `FILE`, in PEM, with those that lead to a root behind it")
 	cmd.Flags().StringVar(&pair.key, "tls-key", "", "the private key of --tls-cert, in PEM, in a `FILE` that nobody else can read")
-	cmd.Flags().BoolVar(&typing, "allow-typing", false, "let whoever has the link type into the sessions' terminals")
+	cmd.Flags().BoolVar(&typing, "allow-typing", false, "let whoever has the link type into the sessions' terminals, and stop their jobs")
 	cmd.Flags().BoolVar(&answering, "allow-answers", false, "let whoever has the link answer questions, and give passwords to programs that ask")
 	cmd.Flags().BoolVar(&open, "open", false, "open the link in a browser")
 	return cmd
