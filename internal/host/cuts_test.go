@@ -22,6 +22,7 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/session"
 )
@@ -29,10 +30,40 @@ import (
 func TestCutsAtRandomMoments(t *testing.T) {
 	testenv.Slow(t)
 	testenv.NeedProc(t)
-	c := box{machineOf(t, "sh").target, exec.Command, testenv.TempDir(t)}
-	c.cutAtRandomMoments(t, testenv.Repeats(2, 10, 200), func(pid int, sig syscall.Signal) {
-		_ = syscall.Kill(pid, sig) // It may be gone.
+	everyWay(t, func(t *testing.T, m machine) {
+		c := box{m.target, exec.Command, testenv.TempDir(t)}
+		c.cutAtRandomMoments(t, testenv.Repeats(2, 10, 200), m.kill)
 	})
+}
+
+// everyWay runs a check with a machine that is reached by a sh, and in ./test all with one that is reached by ssh, too.
+func everyWay(t *testing.T, check func(t *testing.T, m machine)) {
+	t.Helper()
+	t.Run("exec", func(t *testing.T) { check(t, machineOf(t, "sh")) })
+	t.Run("ssh", func(t *testing.T) {
+		testenv.OnlyAll(t)
+		s := startSSHD(t)
+		check(t, machine{home: s.state, target: "ssh://there"})
+	})
+}
+
+// kill signals the limpet at the end of a connection, or, if it is ssh that connects, one of the three that carry it: ssh here, sshd, and
+// limpet there. It may be gone.
+func (m machine) kill(connect int, sig syscall.Signal) {
+	limpet, err := proc.Read(connect)
+	if err != nil {
+		return
+	}
+	carry := []proc.Stat{limpet}
+	for _, st := range testenv.Children() {
+		if strings.HasPrefix(m.target, "ssh:") && filepath.Base(proc.Program(st.PID)) == "ssh" {
+			carry = append(carry, st)
+		}
+	}
+	if st, err := proc.Read(limpet.PPID); err == nil && strings.HasPrefix(filepath.Base(proc.Program(st.PID)), "sshd") {
+		carry = append(carry, st)
+	}
+	_ = proc.Signal(carry[mathrand.IntN(len(carry))].ID(), sig) // As said.
 }
 
 // cutAtRandomMoments cuts the connection at random moments, while a command reads and writes. It has run once, has got all of its input, and

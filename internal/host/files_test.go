@@ -47,9 +47,12 @@ func TestACopySurvivesCuts(t *testing.T) {
 	testenv.Slow(t)
 	testenv.NeedProc(t)
 	sharing(t)
+	everyWay(t, copyWhileItIsCut)
+}
+
+func copyWhileItIsCut(t *testing.T, m machine) {
 	random := mathrand.New(mathrand.NewPCG(uint64(time.Now().UnixNano()), 4))
 	var cuts atomic.Int64
-	m := machineOf(t, "sh")
 	here := testenv.TempDir(t)
 	source := filepath.Join(here, "s")
 	want := map[string][]byte{"large": randomFile(t, filepath.Join(source, "large"), 24<<20)}
@@ -59,9 +62,9 @@ func TestACopySurvivesCuts(t *testing.T) {
 	for round := range testenv.Repeats(2, 3, 100) {
 		h := dial(t, m.target, &host.Options{Times: short, Share: round%2 == 1, Lost: func(error) { cuts.Add(1) }})
 		for _, out := range []bool{true, false} {
-			from, to, path, as, dest := transfer.Source(files(t, h)), transfer.Sink(&transfer.Local{}), "s", filepath.Join(here, "back"), filepath.Join(here, "back")
+			from, to, path, as, dest := transfer.Source(files(t, h)), transfer.Sink(&transfer.Local{}), filepath.Join(m.home, "s"), filepath.Join(here, "back"), filepath.Join(here, "back")
 			if out {
-				from, to, path, as, dest = &transfer.Local{}, files(t, h), source, "s", filepath.Join(m.home, "s")
+				from, to, path, as, dest = &transfer.Local{}, files(t, h), source, filepath.Join(m.home, "s"), filepath.Join(m.home, "s")
 			}
 			require.NoError(t, os.RemoveAll(dest))
 			over := make(chan struct{})
@@ -73,7 +76,7 @@ func TestACopySurvivesCuts(t *testing.T) {
 				defer close(over)
 				for _, after := range plan {
 					time.Sleep(after)
-					_ = syscall.Kill(connectOf(h), syscall.SIGKILL) // It may be gone.
+					m.kill(connectOf(h), syscall.SIGKILL)
 				}
 			}()
 			c := transfer.New(from, to, &transfer.Options{Lost: host.LostFiles, Note: func(path, why string, _ bool) { t.Errorf("round %d: %s: %s", round, path, why) }})

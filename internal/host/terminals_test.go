@@ -41,14 +41,17 @@ func TestCutsWhileATerminalIsFollowed(t *testing.T) {
 	testenv.Slow(t)
 	testenv.NeedProc(t)
 	sharing(t)
+	everyWay(t, followATerminal)
+}
+
+func followATerminal(t *testing.T, m machine) {
 	random := mathrand.New(mathrand.NewPCG(uint64(time.Now().UnixNano()), 4))
-	m := machineOf(t, "sh")
 	for _, share := range []bool{false, true} {
 		var cuts atomic.Int64
 		h := dial(t, m.target, &host.Options{Share: share, Times: short, Lost: func(error) { cuts.Add(1) }})
 		s, err := h.Session(testenv.Context(t), "s", &keeper.Spec{})
 		require.NoError(t, err)
-		for round := range testenv.Repeats(2, 5, 50) {
+		for round := range testenv.Repeats(2, 3, 50) {
 			what := fmt.Sprintf("shared: %v, round %d", share, round)
 			one := startTerminal(t, s, terminal.Spec{Line: "for i in {1..100}; do seq 1000; sleep 0.003; done; exit 3", BufferLimit: 8 << 20})
 			v, err := one.Attach(0)
@@ -57,7 +60,7 @@ func TestCutsWhileATerminalIsFollowed(t *testing.T) {
 			beside.Go(func() {
 				for range 1 + random.IntN(3) {
 					time.Sleep(time.Duration(random.IntN(150)) * time.Millisecond)
-					_ = syscall.Kill(connectOf(h), syscall.SIGKILL) // It may be gone.
+					m.kill(connectOf(h), syscall.SIGKILL)
 				}
 			})
 			beside.Go(func() {

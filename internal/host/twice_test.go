@@ -22,7 +22,11 @@ import (
 // runs in every other round. It runs once, and both have what came of it.
 func TestTwoClientsHaveOneCommandOfAnID(t *testing.T) {
 	testenv.Slow(t)
-	m := machineOf(t, "sh")
+	testenv.NeedProc(t)
+	everyWay(t, twoClients)
+}
+
+func twoClients(t *testing.T, m machine) {
 	ctx := testenv.Context(t)
 	ran := testenv.TempDir(t)
 	var hosts [2]*host.Host
@@ -44,7 +48,7 @@ func TestTwoClientsHaveOneCommandOfAnID(t *testing.T) {
 		}
 		testenv.AwaitFile(t, file)
 		if round%2 == 1 {
-			require.NoError(t, syscall.Kill(connectOf(hosts[0]), syscall.SIGKILL))
+			m.kill(connectOf(hosts[0]), syscall.SIGKILL)
 		}
 		require.NoError(t, os.WriteFile(file+".go", nil, 0o600))
 		all.Wait()

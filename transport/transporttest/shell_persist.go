@@ -188,13 +188,11 @@ func deletedDir(t *testing.T, s suite) {
 		assert.Equal(t, "1\nhi\n", res.Stdout.String())
 		assert.Zero(t, res.ExitCode)
 	}
-	_, err := x.Checkpoint(testenv.Context(t)) // Else the last state may be of a moment before.
-	require.NoError(t, err)
+	x.saved() // Else the last state may be of a moment before.
 	res, err := x.do(command.Request{Script: kills})
 	s.wasKilled(t, res, err)
 	require.NotNil(t, res.Restart)
-	x.want("1\n"+x.dir+"\n", "echo $v; pwd") // The nearest parent that is there.
-	assert.Equal(t, x.dir, x.Dir())
+	x.wantDir(x.dir, x.want("1\n"+x.dir+"\n", "echo $v; pwd")) // The nearest parent that is there.
 	assert.Contains(t, res.Restart.String(), filepath.Join(x.dir, "gone/sub"))
 	x.want(x.dir+"\n", "pwd -P")
 

@@ -22,7 +22,8 @@ import (
 
 // suite is what a check runs over.
 type suite struct {
-	transport transport.Transport
+	transport transport.Transport        // nil if open makes the sessions
+	open      func(t *testing.T) Session // nil: each is a shell of this program's
 	traits    []Trait
 	poll      time.Duration // not 0: without file events
 }
@@ -30,12 +31,13 @@ type suite struct {
 // hang bounds every call: whatever reaches it hangs.
 const hang = 60 * time.Second
 
-// sh is a shell in a fresh directory whose calls must not hang.
+// sh is a shell, or a session, in a fresh directory whose calls must not hang.
 type sh struct {
-	*shell.PersistentShell
-	t    *testing.T
-	dir  string
-	mark string // what its processes have in their environment
+	Session
+	t      *testing.T
+	dir    string
+	mark   string         // what its processes have in their environment
+	ladder command.Ladder // of its commands, if it is not the shell that has it
 }
 
 // tempDir is a directory of the test's own, which belongs to whom the transport runs
@@ -85,11 +87,16 @@ func (s suite) start(t *testing.T, edit ...func(*shell.Options)) *sh {
 	for _, e := range edit {
 		e(opts)
 	}
-	p, err := shell.Start(t.Context(), opts)
-	require.NoError(t, err)
-	x := &sh{PersistentShell: p, t: t, dir: opts.Dir}
+	var x *sh
+	if s.open != nil {
+		x = s.session(t, opts)
+	} else {
+		p, err := shell.Start(t.Context(), opts)
+		require.NoError(t, err)
+		x = &sh{Session: ofShell{p}, t: t, dir: opts.Dir}
+	}
 	t.Cleanup(func() {
-		assert.NoError(t, p.Close())
+		assert.NoError(t, x.Close())
 		left := testenv.Marked(x.mark)
 		assert.Empty(t, left, "processes that outlived Close: %s", testenv.Describe(left))
 	})
@@ -119,12 +126,13 @@ func (x *sh) run(script string) command.Result {
 }
 
 // want runs a script that must succeed and print stdout and nothing else.
-func (x *sh) want(stdout, script string) {
+func (x *sh) want(stdout, script string) command.Result {
 	x.t.Helper()
 	res := x.run(script)
 	assert.Equal(x.t, stdout, res.Stdout.String(), script)
 	assert.Empty(x.t, res.Stderr.String(), script)
 	assert.Zero(x.t, res.ExitCode, script)
+	return res
 }
 
 // stopped runs a request that must be stopped because of cause.
@@ -159,7 +167,8 @@ func (x *sh) interruptAt(event, script string) (command.Result, *shell.Interrupt
 	}()
 	testenv.AwaitFile(x.t, x.file(event))
 	x.settled()
-	require.NoError(x.t, x.Interrupt())
+	_, stop := x.Interrupt(ctx)
+	require.NoError(x.t, stop)
 	<-done
 	require.NoError(x.t, ctx.Err(), "hangs: %.200s", script)
 	return res, x.interruption(shell.ErrInterrupted, err, res)
@@ -189,17 +198,16 @@ func (x *sh) setState() {
 // wantState checks that the state of an earlier command is still there.
 func (x *sh) wantState() {
 	x.t.Helper()
-	x.want("a b|exported|2 3|fun x|"+x.file("sub")+"|0027|",
+	res := x.want("a b|exported|2 3|fun x|"+x.file("sub")+"|0027|",
 		`printf '%s|' "$v" "$(/bin/sh -c 'echo $e')" "${arr[1]}" "$(fun x)" "$PWD" "$(umask)"`)
-	assert.Equal(x.t, x.file("sub"), x.Dir())
+	x.wantDir(x.file("sub"), res)
 }
 
 // saved has the shell save its state now. It does so by itself when it is idle for a moment, and
 // before a script that may end it.
 func (x *sh) saved() {
 	x.t.Helper()
-	_, err := x.Checkpoint(x.t.Context())
-	require.NoError(x.t, err)
+	require.NoError(x.t, x.Checkpoint(x.t.Context(), "saved"))
 }
 
 // pid returns bash's pid.

@@ -35,6 +35,10 @@ type promise struct {
 
 	// part says which part in the promise the transport has.
 	part part
+
+	// ofShells: the check asks for a shell of this program's, by its options, or for a program of its own that
+	// has one. A session that is kept by another program has neither.
+	ofShells bool
 }
 
 // part is how much a promise depends on the transport, and so where it is checked.
@@ -58,13 +62,13 @@ const (
 var promises = []promise{
 	{number: 1, name: "BackgroundChildDoesNotHoldTheCall", check: backgroundChild, part: core},
 	{number: 2, name: "SilentHolderOfTheOutputDoesNotHoldTheCall", check: silentHolder},
-	{number: 3, name: "NoFixedWaits", check: noFixedWaits, alone: true},
+	{number: 3, name: "NoFixedWaits", check: noFixedWaits, alone: true, ofShells: true},
 	{number: 4, name: "FastExitsKeepStderrAndStatus", check: fastExits},
 	{number: 5, name: "OutputNeitherForgesNorEatsTheStatus", check: forgedStatus},
 	{number: 6, name: "UnclosedQuoteIsStatusTwo", check: unclosedQuote},
 	{number: 7, name: "BusyLoopTimesOutAndTheStateStays", check: busyLoop, part: core},
 	{number: 7, name: "BashSurvivesAStopAtAnyMoment", check: anyMoment},
-	{number: 7, name: "ProgramThatIgnoresInterruptsStopsItsCommands", check: deafProgram, alone: true, part: some},
+	{number: 7, name: "ProgramThatIgnoresInterruptsStopsItsCommands", check: deafProgram, alone: true, part: some, ofShells: true},
 	{number: 8, name: "StoppedScriptNeverRunsItsNextCommand", check: noNextCommand, part: core},
 	{number: 9, name: "TimeoutEndsTheWholeTree", check: wholeTree, part: core},
 	{number: 10, name: "StubbornMembersAreKilled", check: stubbornMembers, part: some},
@@ -75,32 +79,32 @@ var promises = []promise{
 	{number: 15, name: "PkillByAWordOfTheCommandSparesTheShell", check: pkill, part: some},
 	{number: 16, name: "StatePersists", check: statePersists, part: some},
 	{number: 17, name: "ExitIsItsStatusAndKeepsTheState", check: exitKeepsState, part: core},
-	{number: 18, name: "OptionsAndFunctionsCannotBreakTheProtocol", check: hostileOptions},
-	{number: 18, name: "DamageToTheSessionsFilesIsMended", check: hostileFiles, part: core},
+	{number: 18, name: "OptionsAndFunctionsCannotBreakTheProtocol", check: hostileOptions, ofShells: true},
+	{number: 18, name: "DamageToTheSessionsFilesIsMended", check: hostileFiles, part: core, ofShells: true},
 	{number: 19, name: "KilledBashComesBack", check: killedBash, part: core},
 	{number: 19, name: "BashKilledWhileBusyComesBack", check: killedWhenBusy},
 	{number: 20, name: "DeletedDirectoryDoesNotBrickTheSession", check: deletedDir, part: some},
 	{number: 21, name: "ParallelCallersNeverMixResults", check: parallelCallers},
 	{number: 22, name: "ReadersOfStdinGetEndOfFile", check: endOfFile, part: some},
 	{number: 24, name: "NoPagerAndNoEditorOpens", check: noPager},
-	{number: 25, name: "LongScriptRunsByteForByte", check: longScript},
-	{number: 26, name: "StartIsBounded", check: boundedStart, part: some},
-	{number: 26, name: "StartIsSafeInTheBackgroundOfATerminal", check: backgroundOfTerminal},
+	{number: 25, name: "LongScriptRunsByteForByte", check: longScript, ofShells: true},
+	{number: 26, name: "StartIsBounded", check: boundedStart, part: some, ofShells: true},
+	{number: 26, name: "StartIsSafeInTheBackgroundOfATerminal", check: backgroundOfTerminal, ofShells: true},
 	{number: 27, name: "StreamsComeApartAndMergeInOrder", check: streams, part: core},
-	{number: 28, name: "EndlessOutputIsBounded", check: endlessOutput, alone: true},
-	{number: 29, name: "ReadersOfTheCapturesStayBounded", check: grepCaptures, alone: true},
-	{number: 30, name: "LongOutputHasHeadTailAndPages", check: longOutput, part: some},
-	{number: 31, name: "UTF8IsWholeAtTheCuts", check: wholeRunes},
-	{number: 36, name: "DescriptorsAndProcessesStayFlat", check: flat, alone: true, part: some},
-	{number: 36, name: "DieWithParentLeavesNoOrphans", check: killedProgram, part: core},
-	{number: 38, name: "FilesArePrivateAndRemovedAtClose", check: privateFiles, part: core},
-	{number: 38, name: "LeftoversOfACrashAreSwept", check: sweptAtStart, part: some},
-	{number: 38, name: "SecretsAreInNeitherArgvNorEnvironment", check: secrets, alone: true, part: some},
+	{number: 28, name: "EndlessOutputIsBounded", check: endlessOutput, alone: true, ofShells: true},
+	{number: 29, name: "ReadersOfTheCapturesStayBounded", check: grepCaptures, alone: true, ofShells: true},
+	{number: 30, name: "LongOutputHasHeadTailAndPages", check: longOutput, part: some, ofShells: true},
+	{number: 31, name: "UTF8IsWholeAtTheCuts", check: wholeRunes, ofShells: true},
+	{number: 36, name: "DescriptorsAndProcessesStayFlat", check: flat, alone: true, part: some, ofShells: true},
+	{number: 36, name: "DieWithParentLeavesNoOrphans", check: killedProgram, part: core, ofShells: true},
+	{number: 38, name: "FilesArePrivateAndRemovedAtClose", check: privateFiles, part: core, ofShells: true},
+	{number: 38, name: "LeftoversOfACrashAreSwept", check: sweptAtStart, part: some, ofShells: true},
+	{number: 38, name: "SecretsAreInNeitherArgvNorEnvironment", check: secrets, alone: true, part: some, ofShells: true},
 	{number: 41, name: "AScriptEndsNeverTheSession", check: scriptEnds, part: some},
 	{number: 42, name: "UsableAfterEveryDeath", check: everyDeath, part: core},
 	{number: 43, name: "DescriptorsAndNamesAreFree", check: freeNames},
 	{number: 44, name: "OutputIsWhole", check: wholeOutput, part: some},
-	{number: 45, name: "WhatLimpetSaysCannotBeImitated", check: imitations},
+	{number: 45, name: "WhatLimpetSaysCannotBeImitated", check: imitations, ofShells: true},
 }
 
 // pollInterval is that of the checks without file events.
