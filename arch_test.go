@@ -151,7 +151,7 @@ func TestImportsPointDownOnly(t *testing.T) {
 		{pkg: "internal", except: []string{"internal/conformance", "internal/testenv", "internal/wire", "internal/keeper", "internal/connect", "internal/host", "internal/page", "internal/audit"}, never: ours("shell", "oneshot", "ipc", "transport", "sandbox", "session"),
 			reason: "small parts are used by the packages above them"},
 		{pkg: "internal/page", only: append(ours("internal", "session", "jobs", "terminal"), "github.com/coder/websocket"),
-			reason: "it shows what there is, and can start nothing, nor change anything but by what is typed into a terminal, and what is answered"},
+			reason: "it shows what there is, and can start nothing, nor change anything but by what is typed into a terminal, what is answered, and which jobs are stopped"},
 		{except: []string{"cmd", "bench"}, never: ours("mcpserver"),
 			reason: "the protocol is on top: only the program knows of it"},
 		{except: []string{"cmd", "mcpserver", "bench"}, never: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},

@@ -101,6 +101,17 @@ func TestAPersonAnswersOnThePage(t *testing.T) {
 		assert.Contains(t, string(out), "403 Forbidden")
 		assert.Contains(t, string(out), "what runs in a session, a job or a terminal of limpet cannot answer")
 		require.NoFileExists(t, filepath.Join(p.dir, "one"))
+
+		// It is gone before anybody looks who it was: what is read first of the two holds up the answer.
+		closing := strings.Replace(script, "printf 'POST", `printf 'GET /api/sessions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer `+page.token+`\r\n\r\n' $PAGE >&3; printf 'POST`, 1)
+		closing = strings.Replace(closing, "cat <&3", "exec 3>&-", 1)
+		for range 5 {
+			out, err = p.command("run", "--env", "PAGE="+strings.Trim(strings.TrimPrefix(page.url, "http:"), "/"), closing).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		}
+		_, body := page.does(http.MethodGet, "api/questions", nil)
+		assert.Contains(t, body, `"id":"`+id+`"`, "it waits as before")
+		require.NoFileExists(t, filepath.Join(p.dir, "one"))
 	})
 
 	status, body = page.does(http.MethodPost, "api/questions/"+id, content{"digest": strings.Repeat("0", 64), "answer": "once"})

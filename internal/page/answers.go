@@ -163,7 +163,8 @@ func (h *Handler) serveAnswer(w http.ResponseWriter, r *http.Request, id string)
 }
 
 // fromSession reports whether a request comes from a process of this machine that belongs to a session, a job or a terminal of limpet.
-// It is asked about, and the token may have come into its hands. A process that cannot be found is none.
+// It is asked about, and the token may have come into its hands. A process that cannot be looked at is none; one that has closed its end by
+// then could be any, and no browser does that which waits for what becomes of an answer.
 func fromSession(r *http.Request) bool {
 	server, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -174,7 +175,11 @@ func fromSession(r *http.Request) bool {
 		return false
 	}
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && slices.ContainsFunc(proc.Connected(from, to), questions.Within)
+	if err != nil {
+		return false
+	}
+	pids, gone := proc.Connected(from, to)
+	return gone || slices.ContainsFunc(pids, questions.Within)
 }
 
 // readAnswer reads the body of a request. The caller overwrites the answer's Secret, also after an error.
@@ -188,9 +193,8 @@ func readAnswer(w http.ResponseWriter, r *http.Request) (a Answer, status int, e
 	if _, err := io.ReadFull(r.Body, body); err != nil {
 		return a, http.StatusBadRequest, fmt.Errorf("reading the answer: %w", err)
 	}
-	in := json.NewDecoder(bytes.NewReader(body))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&a); err != nil {
+	// Not by a Decoder, which has a copy of its own of what may be secret.
+	if err := json.Unmarshal(body, &a); err != nil || a.Digest == "" || a.Answer == "" {
 		return a, http.StatusBadRequest, errors.New(`an answer is {"digest", "answer", "reason", "secret"}`) // The error may quote it.
 	}
 	return a, 0, nil

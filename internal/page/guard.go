@@ -101,7 +101,7 @@ type refusal struct {
 }
 
 func refuse(w http.ResponseWriter, status int, why string) {
-	if status == http.StatusMethodNotAllowed {
+	if status == http.StatusMethodNotAllowed && w.Header().Get("Allow") == "" {
 		w.Header().Set("Allow", http.MethodGet)
 	}
 	w.Header().Set("Connection", "close") // A body that was sent all the same is not waited for.

@@ -56,6 +56,7 @@ func (h *Handler) serveSearch(w http.ResponseWriter, r *http.Request, name, id s
 func (h *Handler) serveStop(w http.ResponseWriter, r *http.Request, name, id string) {
 	switch {
 	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
 		refuse(w, http.StatusMethodNotAllowed, "a job is stopped by POST")
 		return
 	case !h.opts.Typing:
@@ -66,6 +67,7 @@ func (h *Handler) serveStop(w http.ResponseWriter, r *http.Request, name, id str
 		return
 	}
 	defer h.work.Done()
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stopPatience + answerPatience)) // A connection has deadlines.
 	ctx, cancel := context.WithTimeout(h.life, stopPatience)
 	defer cancel()
 	var out jobJSON

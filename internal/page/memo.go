@@ -132,7 +132,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &bad):
 		return http.StatusBadRequest
-	case errors.Is(err, errNotAsked), errors.Is(err, errChanged):
+	case errors.Is(err, errNotAsked), errors.Is(err, errChanged), errors.Is(err, jobs.ErrFinished):
 		return http.StatusConflict
 	case errors.Is(err, questions.ErrWithin):
 		return http.StatusForbidden

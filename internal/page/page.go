@@ -1,6 +1,6 @@
 // Package page is a web page that shows the sessions of this machine to a person: which there are, the commands that run in them with
 // their output as it comes, their jobs, their terminals, and the questions that wait. It changes nothing, unless [Options] allow a person
-// to type into terminals, or to answer questions.
+// to type into terminals and to stop jobs, or to answer questions.
 //
 // The way of a request: [Handler.ServeHTTP] refuses what may not be answered (guard.go), then answers with an asset (assets.go), with a
 // JSON value (api.go), with a stream of events (stream.go), or with a WebSocket that shows a terminal (socket.go), by which a person may
@@ -13,7 +13,7 @@
 //	/api/questions                           {"questions": [...], "answering": false, "log": [...]}, those that wait for a person, and the answers given here
 //	/api/questions/ID                        a question in full, see Sheet, with its "digest"
 //	POST /api/questions/ID                   {"digest", "answer", "reason", "secret"}, an Answer; 409 if that question is not asked any more
-//	/api/jobs?session=NAME                   {"jobs": [...], "more": N}, the newest last
+//	/api/jobs?session=NAME                   {"jobs": [...], "more": N, "stopping": false}, the newest last
 //	/api/jobs/ID/log?session=NAME&from=N     {"text", "offset", "next", "end", "dropped", "finished"}; at most 256 KiB, as base64; without from the end of it
 //	/api/jobs/ID/search?session=NAME&pattern=RE    {"matches": [{"number", "text"}], "more", "dropped"}; at most 100 lines
 //	POST /api/jobs/ID/stop?session=NAME      stops it; the job as in the list, when it has ended

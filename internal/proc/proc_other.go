@@ -67,5 +67,7 @@ func Signal(id ID, sig syscall.Signal) error {
 func WaitAny(_ []ID, timeout time.Duration) { time.Sleep(timeout) }
 
 // Executable is the path of this program's executable.
-func Executable() (string, error)                    { return os.Executable() }
-func Connected(netip.AddrPort, netip.AddrPort) []int { return nil }
+func Executable() (string, error) { return os.Executable() }
+
+// Connected knows nobody: there is no /proc.
+func Connected(netip.AddrPort, netip.AddrPort) (pids []int, gone bool) { return nil, false }

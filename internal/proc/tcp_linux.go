@@ -11,14 +11,16 @@ import (
 )
 
 // Connected returns the processes that have the end of a TCP connection of this machine which leads from one address to another. There are
-// none where they cannot be looked at, as those of other users, or where that end is on another machine.
-func Connected(from, to netip.AddrPort) (pids []int) {
+// none where they cannot be looked at, as those of other users, or where that end is on another machine. Gone reports that it is on this
+// machine, and that nobody has it any more: what is read from the connection then was sent by somebody who has closed it.
+func Connected(from, to netip.AddrPort) (pids []int, gone bool) {
 	links := make(map[string]bool)
+	gone = from.Addr().Unmap().IsLoopback() || from.Addr().Unmap() == to.Addr().Unmap()
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		b, _ := os.ReadFile(table) // Without IPv6 there is one table.
 		for line := range strings.Lines(string(b)) {
-			fields := strings.Fields(line) // As in proc_net_tcp.rst: sl, local_address, rem_address, ..., the inode
-			if len(fields) < 10 || fields[9] == "0" {
+			fields := strings.Fields(line)            // As in proc_net_tcp.rst: sl, local_address, rem_address, ..., the inode
+			if len(fields) < 10 || fields[9] == "0" { // One that was closed.
 				continue
 			}
 			local, ok := tableAddr(fields[1])
@@ -29,7 +31,7 @@ func Connected(from, to netip.AddrPort) (pids []int) {
 		}
 	}
 	if len(links) == 0 {
-		return nil
+		return nil, gone
 	}
 	all, _ := List() // None, as said.
 	for _, st := range all {
@@ -41,7 +43,7 @@ func Connected(from, to netip.AddrPort) (pids []int) {
 			}
 		}
 	}
-	return pids
+	return pids, false
 }
 
 // unmapped is an address as a table has it once that is read.

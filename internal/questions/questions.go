@@ -229,9 +229,11 @@ func List(ctx context.Context, dir string) ([]Open, error) {
 	return list, nil
 }
 
-// get returns a question.
+// get returns a question. Its ID is that of the socket, whatever is said there: an answer goes to who has asked, and to nobody else.
 func get(ctx context.Context, dir, id string) (q Open, err error) {
-	return q, call(ctx, dir, id, jsonhttp.Request{Method: http.MethodGet}, &q)
+	err = call(ctx, dir, id, jsonhttp.Request{Method: http.MethodGet}, &q)
+	q.ID = id
+	return q, err
 }
 
 // Answer answers a question. The error is ErrNotOpen if it is not asked any more, and ErrWithin if this program may not.

@@ -26,6 +26,7 @@ class Question {
     this.busy = false;
     this.loaded = false;
     this.gone = false;
+    this.refused = false; // an answer was, which was said
     this.root = document.createElement("li");
     this.details = document.createElement("details");
     this.summary = element("summary", "");
@@ -132,8 +133,9 @@ class Question {
     } catch (e) {
       this.busy = false;
       this.enable(true);
-      const text = e instanceof Failure && e.status > 0 ? e.message : "the connection is lost: it is not known whether the answer has arrived";
-      this.say(`Not answered: ${harmless(text)}`);
+      const known = e instanceof Failure && e.status > 0 && e.status !== 504;
+      this.refused = known;
+      this.say(known ? `Not answered: ${harmless(e.message)}` : "The connection is lost: it is not known whether the answer has arrived.");
     }
   }
 
@@ -179,7 +181,7 @@ export class Inbox {
     for (const [of, q] of this.all) {
       if (there.has(of)) continue;
       this.remove(q);
-      this.say("A question is not asked any more.");
+      if (!q.refused) this.say(list.questions.some((one) => one.id === q.id) ? "A question has changed: read it again." : "A question is not asked any more.");
     }
     for (const q of waiting) {
       const one = this.all.get(key(q));

@@ -27,7 +27,9 @@ class Job {
     this.stop.type = "button";
     this.stop.hidden = true;
     this.asked = 0; // when the first click was; 0: there was none
-    this.stop.addEventListener("click", () => void this.end());
+    this.stop.addEventListener("click", (e) => void this.end(e.timeStamp));
+    this.stop.addEventListener("keydown", (e) => { if (e.repeat) e.preventDefault(); }); // A key that is held down is one click.
+    this.searches = 0; // that were begun
     this.pattern = document.createElement("input");
     this.pattern.type = "search";
     this.pattern.placeholder = "search, a regular expression";
@@ -57,13 +59,13 @@ class Job {
 
   /** Shows the lines that match, or none for an empty pattern. */
   async search() {
-    const pattern = this.pattern.value;
+    const pattern = this.pattern.value, search = ++this.searches;
     this.found.hidden = pattern === "";
     if (pattern === "") return;
     this.say("It is being searched.");
     try {
       const found = await searchLog(this.session, this.id, pattern);
-      if (this.pattern.value !== pattern) return;
+      if (search !== this.searches) return; // There is a newer one.
       const lines = found.matches.map((m) => {
         const line = element("div", "line");
         line.append(element("span", "note", `${m.number}: `), harmless(m.text));
@@ -75,13 +77,12 @@ class Job {
       if (found.dropped > 0) notes.push(`${bytes(found.dropped)} are not kept, and were not searched`);
       this.found.replaceChildren(...lines, ...notes.map((note) => element("div", "note", note)));
     } catch (e) {
-      this.say(e instanceof Failure ? e.message : String(e));
+      if (search === this.searches) this.say(e instanceof Failure ? e.message : String(e));
     }
   }
 
-  /** Stops the job, at the second click. */
-  async end() {
-    const now = performance.now();
+  /** Stops the job, at the second click. @param {number} now  when it was clicked, and not when there was time for it */
+  async end(now) {
     if (this.asked === 0 || now - this.asked > SURE_UNTIL) {
       this.asked = now;
       this.stop.textContent = "Stop it? Click again";
@@ -99,7 +100,8 @@ class Job {
     try {
       this.show(await stopJob(this.session, this.id));
     } catch (e) {
-      this.say(`Not stopped: ${e instanceof Failure ? e.message : String(e)}`);
+      const known = e instanceof Failure && e.status > 0;
+      this.say(known ? `Not stopped: ${e.message}` : "The connection is lost: it is not known whether it was stopped.");
     } finally {
       this.stop.disabled = false;
       this.stop.textContent = "Stop";
