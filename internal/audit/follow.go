@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/fsnotify/fsnotify"
 )
@@ -22,6 +23,9 @@ const mostLine = 1 << 20
 // added, also when another file is begun, until ctx ends or entry returns an error, which it returns. A line that is no entry is told as an error to broken.
 func Follow(ctx context.Context, path string, entry func(Entry) error, broken func(error)) error {
 	path, err := filepath.Abs(path)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path) // It is the file itself that changes.
+	}
 	if err != nil {
 		return err
 	}
@@ -97,16 +101,33 @@ func (f *follower) read(ctx context.Context) error {
 			return nil
 		}
 		f.close()
-		file, err := os.Open(next)
+		file, err := openRegular(next)
 		if errors.Is(err, fs.ErrNotExist) { // It was renamed just now: another one comes.
 			return nil
 		}
-		if err != nil {
-			return err
+		if f.name = next; err != nil {
+			f.broken(err)
+			if !f.dir {
+				return nil // It is something else now, until it changes again.
+			}
+			continue
 		}
-		f.file, f.name = file, next
+		f.file = file
 	}
 	return nil
+}
+
+// openRegular opens a file, and nothing else: that could wait for ever.
+func openRegular(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
+		_ = file.Close() // Nothing was read.
+		return nil, fmt.Errorf("%s is no file", path)
+	}
+	return file, nil
 }
 
 // next is the file that is to be read behind this one; empty if there is none.
@@ -130,11 +151,19 @@ func (f *follower) next() (string, error) {
 		}
 		return "", nil
 	}
-	names, err := filepath.Glob(filepath.Join(f.path, "*.jsonl"))
-	if err != nil || len(names) == 0 {
+	entries, err := os.ReadDir(f.path) // It sorts them.
+	if err != nil {
 		return "", err
 	}
-	slices.Sort(names)
+	var names []string
+	for _, one := range entries {
+		if filepath.Ext(one.Name()) == ".jsonl" {
+			names = append(names, filepath.Join(f.path, one.Name()))
+		}
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
 	if f.name == "" {
 		return names[len(names)-1], nil
 	}
@@ -150,6 +179,14 @@ func (f *follower) next() (string, error) {
 
 // lines reads the whole lines that there are.
 func (f *follower) lines(ctx context.Context) error {
+	if at, err := f.file.Seek(0, io.SeekCurrent); err == nil {
+		if st, err := f.file.Stat(); err == nil && st.Size() < at { // Somebody has emptied it.
+			f.rest = nil
+			if _, err := f.file.Seek(0, io.SeekStart); err != nil {
+				return err
+			}
+		}
+	}
 	r := bufio.NewReader(f.file)
 	for ctx.Err() == nil {
 		part, err := r.ReadSlice('\n')

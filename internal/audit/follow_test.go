@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -97,6 +98,30 @@ func TestOfADirectoryTheLatestFileIsFollowedAndWhatComesThen(t *testing.T) {
 	require.NoError(t, os.Rename(filepath.Join(dir, "2026-01-03.jsonl"), filepath.Join(dir, "2026-01-03-20260103T101010.000000000Z.jsonl")))
 	day("2026-01-03", "three")
 	comes(t, came, "three")
+}
+
+// What is no file is left out; a link leads to what changes, and what was emptied is read again.
+func TestWhatElseMayBeInADirectoryOfRecords(t *testing.T) {
+	dir := filepath.Join(testenv.TempDir(t), "a[b")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "2.jsonl"), 0o700))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "3.jsonl"), 0o600))
+	line := func(script string) []byte {
+		return []byte(`{"time":"2026-01-02T03:04:05Z","kind":"begin","script":"` + script + "\"}\n")
+	}
+	one := filepath.Join(dir, "1.jsonl")
+	require.NoError(t, os.WriteFile(one, append(line("one"), line("two")...), 0o600))
+	link := filepath.Join(testenv.TempDir(t), "link")
+	require.NoError(t, os.Symlink(one, link))
+	came := following(t, link)
+	comes(t, came, "one", "two")
+	require.NoError(t, os.WriteFile(one, line("anew"), 0o600))
+	comes(t, came, "anew")
+
+	came = following(t, dir)
+	comes(t, came, "broken: "+filepath.Join(dir, "3.jsonl")+" is no file")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "4.jsonl"), line("four"), 0o600))
+	comes(t, came, "four")
 }
 
 func TestWhatCannotBeFollowedIsAnError(t *testing.T) {

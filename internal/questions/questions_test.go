@@ -2,9 +2,11 @@ package questions_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,6 +122,28 @@ func TestADirectoryOfOthersIsNotUsed(t *testing.T) {
 }
 
 // What runs in a session, or was started by what does, may not answer what it is asked about.
+// Whoever runs as this user can ask, and say that it is another question: an answer goes to who has asked.
+func TestAQuestionIsThatOfItsSocket(t *testing.T) {
+	dir := filepath.Join(testenv.TempDir(t), "asking")
+	q, ended := ask(t, testenv.Context(t), dir, "rm -rf /")
+	l, err := net.Listen("unix", filepath.Join(dir, "zzz.question"))
+	require.NoError(t, err)
+	lies := q
+	lies.Question.Script = "ls"
+	go func() {
+		_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // It ends with the listener.
+			_ = json.NewEncoder(w).Encode(lies) // The other side is this test.
+		}))
+	}()
+	testenv.Await(t, "both", func() bool { return len(listed(t, dir)) == 2 })
+	for _, one := range listed(t, dir) {
+		assert.Equal(t, one.Question.Script == "ls", one.ID == "zzz", "%s: %s", one.ID, one.Question.Script)
+	}
+	require.NoError(t, l.Close())
+	require.NoError(t, questions.Answer(testenv.Context(t), dir, q.ID, approval.Reply{}))
+	assert.Equal(t, approval.No, (<-ended).reply.Answer)
+}
+
 func TestWhatRunsInASessionCannotAnswer(t *testing.T) {
 	testenv.NeedProc(t)
 	dir := filepath.Join(testenv.TempDir(t), "q")

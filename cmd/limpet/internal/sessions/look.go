@@ -62,7 +62,7 @@ func (p Program) look(ctx context.Context, cmd *cobra.Command, on On, args []str
 	note := p.Note
 	p.Note = func(format string, args ...any) {
 		if full.Load() {
-			_ = shows.line("limpet", "-- "+fmt.Sprintf(format, args...)) // It cannot fail.
+			_ = shows.line("limpet", "-- "+noun.OneLine(fmt.Sprintf(format, args...))) // It cannot fail.
 		} else {
 			note(format, args...)
 		}
@@ -76,7 +76,7 @@ func (p Program) look(ctx context.Context, cmd *cobra.Command, on On, args []str
 			return err
 		}
 		shows.empty = "Nothing was written down yet."
-		r := recorded{shows, make(map[string]map[int64]string)}
+		r := recorded{shows, make(map[string][]running)}
 		source = func() error {
 			return audit.Follow(ctx, args[0], r.entry, func(err error) { _ = shows.line("limpet", "-- "+noun.OneLine(err.Error())) }) // It cannot fail.
 		}

@@ -2,33 +2,48 @@ package sessions
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/internal/audit"
+	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
 // recorded shows the entries of a record of what was done.
 type recorded struct {
 	*screens
-	runs map[string]map[int64]string // what runs in a session, by its id
+	runs map[string][]running // what runs in a session, the last one last
+}
+
+// running is something that has begun, and not ended.
+type running struct {
+	pid  int // of the limpet that has it
+	id   int64
+	text string
 }
 
 // entry adds one.
 func (r recorded) entry(e audit.Entry) error {
-	name := e.Session
+	name := runes.Brief(noun.OneLine(e.Session), mostName) // Whoever can write to the file has written it.
 	if name == "" {
-		name = fmt.Sprintf("limpet %d", e.PID)
+		name = "no session"
 	}
 	say := func(text string) { _ = r.line(name, text) } // It cannot fail.
+	over := func(is func(running) bool) {
+		if r.runs[name] = slices.DeleteFunc(r.runs[name], is); len(r.runs[name]) == 0 {
+			delete(r.runs, name)
+		}
+	}
 	done := func(text string) {
-		delete(r.runs[name], e.ID)
+		over(func(one running) bool { return one.pid == e.PID && one.id == e.ID })
 		say("-- " + text)
 	}
 	switch e.Kind {
 	case "open", "close":
+		over(func(one running) bool { return one.pid == e.PID }) // Of those that were killed there is no end.
 		say("-- " + map[string]string{"open": "opened", "close": "closed"}[e.Kind] + by(e))
 	case "begin":
 		if e.From != "" {
@@ -43,10 +58,10 @@ func (r recorded) entry(e audit.Entry) error {
 		case "input":
 			say("-- typed to " + noun.OneLine(e.Input))
 		}
-		if r.runs[name] == nil {
-			r.runs[name] = map[int64]string{}
+		if e.Action != "input" { // That has no end.
+			r.runs[name] = append(r.runs[name], running{e.PID, e.ID, firstLine(e.Script) + " since " + e.Time.Local().Format(time.TimeOnly)})
+			r.runs[name] = r.runs[name][max(len(r.runs[name])-mostRunning, 0):]
 		}
-		r.runs[name][e.ID] = firstLine(e.Script) + " since " + e.Time.Local().Format(time.TimeOnly)
 	case "end":
 		r.output(name, e.Stdout)
 		r.output(name, e.Stderr)
@@ -79,12 +94,18 @@ func (r recorded) entry(e audit.Entry) error {
 		say("-- " + noun.OneLine(e.Kind))
 	}
 	state := noun.OneLine(e.Dir)
-	for _, one := range r.runs[name] {
-		state = one
+	if all := r.runs[name]; len(all) > 0 {
+		state = all[len(all)-1].text
 	}
 	r.state(name, state)
 	return nil
 }
+
+// mostName bounds the name of a session of a record, in characters, and mostRunning what runs in one.
+const (
+	mostName    = 64
+	mostRunning = 64
+)
 
 // by says who asked for an entry.
 func by(e audit.Entry) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,14 +29,19 @@ type screens struct {
 type page struct {
 	name   string
 	lines  []string
+	bytes  int  // that they have
 	first  int  // how many lines before them are kept no more
 	last   int  // behind the last line on the screen, counted from the first ever; less than 0: it follows
 	unseen bool // it has lines that were not on the screen
 	state  string
 }
 
-// mostLines is how many lines of a session are kept.
-const mostLines = 5000
+// What is kept: so many lines of a session, and bytes, and as many again before any go; and so many sessions, the last that have printed something.
+const (
+	mostLines = 5000
+	mostBytes = 4 << 20
+	mostPages = 200
+)
 
 func newScreens(empty string) *screens {
 	return &screens{empty: empty, changed: make(chan struct{}, 1)}
@@ -46,8 +52,14 @@ func (s *screens) line(name, text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.page(name)
-	p.lines = append(p.lines, text)
-	if more := len(p.lines) - mostLines; more > 0 {
+	text = flat(text)
+	p.lines, p.bytes = append(p.lines, text), p.bytes+len(text)
+	if len(p.lines) > 2*mostLines || p.bytes > 2*mostBytes {
+		more := 0
+		for len(p.lines)-more > mostLines || p.bytes > mostBytes {
+			p.bytes -= len(p.lines[more])
+			more++
+		}
 		p.lines, p.first = append([]string(nil), p.lines[more:]...), p.first+more
 	}
 	p.unseen = p != s.pages[s.shown]
@@ -55,11 +67,31 @@ func (s *screens) line(name, text string) error {
 	return nil
 }
 
+// tabWidth is how wide tabs are, which are spaces here: a line that has some is as wide as it is measured.
+const tabWidth = 8
+
+// flat is a text with spaces for its tabs.
+func flat(text string) string {
+	before, rest, found := strings.Cut(text, "\t")
+	if !found {
+		return text
+	}
+	var b strings.Builder
+	col := 0
+	for ; found; before, rest, found = strings.Cut(rest, "\t") {
+		col += ansi.StringWidth(before)
+		gap := tabWidth - col%tabWidth
+		b.WriteString(before + strings.Repeat(" ", gap))
+		col += gap
+	}
+	return b.String() + before
+}
+
 // state says what a session does.
 func (s *screens) state(name, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.page(name).state = text
+	s.page(name).state = flat(text)
 	s.tell()
 }
 
@@ -71,6 +103,15 @@ func (s *screens) page(name string) *page {
 		}
 	}
 	p := &page{name: name, last: -1}
+	if len(s.pages) == mostPages { // The oldest goes that is not looked at.
+		gone := 0
+		if s.shown == 0 {
+			gone = 1
+		} else {
+			s.shown--
+		}
+		s.pages = slices.Delete(s.pages, gone, gone+1)
+	}
 	s.pages = append(s.pages, p)
 	return p
 }
@@ -111,7 +152,7 @@ func (s *screens) key(name string, rows int) (leave bool) {
 	case " ", "f", "\x1b[6~":
 		s.pages[s.shown].scroll(rows-1, rows)
 	case "g", "\x1b[H", "\x1bOH", "\x1b[1~":
-		s.pages[s.shown].scroll(-mostLines, rows)
+		s.pages[s.shown].scroll(-2*mostLines, rows)
 	case "G", "\x1b[F", "\x1bOF", "\x1b[4~":
 		s.pages[s.shown].last = -1
 	}
@@ -126,11 +167,14 @@ func (p *page) scroll(by, rows int) {
 	if p.last >= 0 {
 		last = max(p.last, p.first)
 	}
-	p.last = max(last+by, p.first+min(rows, len(p.lines)))
+	p.last = max(last+by, p.least(rows))
 	if p.last >= end {
 		p.last = -1
 	}
 }
+
+// least is what last is at least: the first lines are on the screen then, as many as have room if none of them is wider than it.
+func (p *page) least(rows int) int { return p.first + min(rows, len(p.lines)) }
 
 // frame is what a terminal of a size has to show.
 func (s *screens) frame(cols, rows int) []string {
@@ -147,8 +191,9 @@ func (s *screens) frame(cols, rows int) []string {
 		p := s.pages[s.shown]
 		last := p.first + len(p.lines)
 		if p.last >= 0 {
+			p.last = max(p.last, p.least(body)) // Those that were shown may be kept no more.
 			below = fmt.Sprintf("%d more lines  G end  q quit", last-p.last)
-			last = max(p.last, p.first)
+			last = p.last
 		}
 		state = p.state
 		var shown []string
@@ -225,11 +270,11 @@ func (s *screens) show(ctx context.Context, in, out *os.File) error {
 	frames, painted := make(chan string, 1), make(chan struct{})
 	go func() { // A terminal may take nothing, for ever: nobody else waits for it. One that is gone ends limpet by a signal.
 		defer close(painted)
-		_, _ = out.WriteString("\x1b[?1049h\x1b[?25l")
+		_, _ = out.WriteString("\x1b[?1049h\x1b[?25l\x1b[?7l") // A line that is wider than it was thought to be is cut.
 		for frame := range frames {
 			_, _ = out.WriteString(frame)
 		}
-		_, _ = out.WriteString("\x1b[?25h\x1b[?1049l")
+		_, _ = out.WriteString("\x1b[?7h\x1b[?25h\x1b[?1049l")
 	}()
 	paint := func(frame string) {
 		select {
@@ -253,7 +298,8 @@ func (s *screens) show(ctx context.Context, in, out *os.File) error {
 		if err != nil || cols <= 0 || rows <= 0 {
 			cols, rows = 80, 24
 		}
-		paint("\x1b[?2026h\x1b[H" + strings.Join(s.frame(cols, rows), "\x1b[K\r\n") + "\x1b[K\x1b[?2026l")
+		// Each line is cleared first: behind its last column there is nothing to clear but that.
+		paint("\x1b[?2026h\x1b[H\x1b[K" + strings.Join(s.frame(cols, rows), "\r\n\x1b[K") + "\x1b[?2026l")
 		next := time.NewTimer(frameTime)
 		var soon <-chan time.Time
 		for again := false; !again; {

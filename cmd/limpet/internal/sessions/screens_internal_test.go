@@ -5,9 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/assert"
+
+	"github.com/limpet-sh/limpet/internal/audit"
 )
 
 func plainFrame(s *screens, cols, rows int) []string {
@@ -78,9 +81,57 @@ func TestLinesThatAreKeptAreBounded(t *testing.T) {
 	for i := range mostLines + 7 {
 		assert.NoError(t, s.line("one", fmt.Sprint("later ", i)))
 	}
-	assert.Len(t, s.pages[0].lines, mostLines)
-	assert.False(t, s.key("g", 2))
-	assert.Equal(t, []string{"later 7", "later 8"}, plainFrame(s, 40, 4)[1:3])
+	assert.Len(t, s.pages[0].lines, mostLines+6, "they go when there are twice as many")
+	assert.Equal(t, []string{"later 1", "later 2"}, plainFrame(s, 40, 4)[1:3], "who has scrolled up sees the first that there are")
+	for range 5 {
+		assert.NoError(t, s.line("one", strings.Repeat("x", mostBytes)))
+	}
+	assert.Less(t, s.pages[0].bytes, 3*mostBytes)
+	for i := range mostPages + 10 {
+		assert.NoError(t, s.line(fmt.Sprint("many ", i), "x"))
+	}
+	assert.Len(t, s.pages, mostPages)
+	assert.Equal(t, "one", s.pages[s.shown].name, "the one that is looked at stays")
+}
+
+func TestTabsAreSpaces(t *testing.T) {
+	s := newScreens("")
+	assert.NoError(t, s.line("one", "\ta\tbcd\té\t"))
+	assert.Equal(t, "        a       bcd     é", plainFrame(s, 40, 4)[1])
+	assert.Equal(t, "no tab", flat("no tab"))
+}
+
+// Whoever can write to a record has written what is in it.
+func TestARecordGivesNoOrdersToTheTerminal(t *testing.T) {
+	s := newScreens("")
+	r := recorded{s, make(map[string][]running)}
+	bad := "a\x1b]52;c;eA==\x07b\x1b[2J\nc\x9b1m"
+	for _, kind := range []string{"open", "begin", "refused", "question", "answer", "end", "close", bad} {
+		assert.NoError(t, r.entry(audit.Entry{
+			Kind: kind, Session: bad, From: bad, Script: bad, Dir: bad, Input: bad, Error: bad, Started: bad, Answer: bad, Reason: bad, Action: bad,
+			Stdout: &audit.Output{Bytes: 1, Head: bad, Tail: bad, Omitted: true},
+		}))
+	}
+	for _, line := range s.frame(60, 60) {
+		left := strings.NewReplacer("\x1b[7m", "", "\x1b[m", "").Replace(line)
+		assert.Equal(t, -1, strings.IndexFunc(left, unicode.IsControl), "%q", left)
+	}
+}
+
+// What was typed has no end, and of what was killed there is none.
+func TestARecordsStateIsWhatRunsNow(t *testing.T) {
+	s := newScreens("")
+	r := recorded{s, make(map[string][]running)}
+	put := func(pid int, kind, action, script string, id int64) string {
+		assert.NoError(t, r.entry(audit.Entry{Kind: kind, Action: action, Session: "one", PID: pid, ID: id, Script: script, Dir: "/dir"}))
+		return s.pages[0].state
+	}
+	assert.Contains(t, put(1, "begin", "run", "make", 1), "make since ")
+	assert.Contains(t, put(2, "begin", "run", "sleep", 1), "sleep since ", "another limpet counts for itself")
+	assert.Contains(t, put(2, "begin", "input", "q", 2), "sleep since ")
+	assert.Contains(t, put(2, "end", "run", "", 1), "make since ")
+	assert.Equal(t, "/dir", put(1, "open", "", "", 0))
+	assert.Empty(t, r.runs)
 }
 
 func TestKeysAreToldApart(t *testing.T) {

@@ -231,6 +231,7 @@ func (w *watched) follow(ctx context.Context, k *keeper.Kept) error {
 			return w.say(k.Name(), "is not watched any more: "+noun.OneLine(err.Error()))
 		}
 		for _, one := range list {
+			one.Session = k.Name() // Another machine may say anything.
 			if seq > 0 && one.Seq > seq+1 {
 				if err := w.say(one.Session, fmt.Sprintf("%d events are missing here: they came too fast", one.Seq-seq-1)); err != nil {
 					return err
