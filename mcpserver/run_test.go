@@ -392,7 +392,9 @@ func TestWhatIsNoMessageIsAnsweredAndNoMore(t *testing.T) {
 	in, toServer := pipe(t)
 	fromServer, out := pipe(t)
 	served := make(chan error, 1)
-	go func() { served <- server.ServeStdio(testenv.Context(t), in, out) }()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*testenv.Patience) // 65 MB take a busy machine 30 s.
+	defer cancel()
+	go func() { served <- server.ServeStdio(ctx, in, out) }()
 	answers := bufio.NewScanner(fromServer)
 	for _, row := range []struct {
 		line string
