@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
@@ -38,6 +39,15 @@ func TestAPersonAnswersWhatIsAskedOnAnotherMachine(t *testing.T) {
 	out, err := exec.Command("setsid", "-w", "limpet", "approvals", "answer", "--on", target).CombinedOutput()
 	require.Error(t, err)
 	assert.Contains(t, string(out), "a person answers at a terminal: limpet has none")
+
+	// Nor is what runs in a session, whatever it takes out of its environment: the other machine could not see that.
+	t.Run("in a session", func(t *testing.T) {
+		t.Setenv(environ.SessionVar, "x")
+		script := `env -u ` + environ.SessionVar + ` limpet approvals answer --on "$0"; exit $?`
+		tm := programOnTerminal(t, p.home, "xterm", "sh", "-c", script, target)
+		tm.sees("what runs in a session, a job or a terminal of limpet cannot answer")
+		tm.exits(codeFailed)
+	})
 
 	tm := onTerminal(t, p.home, "xterm", "approvals", "answer", "--on", target, q.ID[:6])
 	tm.sees(" on " + target + ", session agent, asks: may this run in " + far)

@@ -3,6 +3,9 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -95,7 +98,7 @@ func TestQuestionsOverThereAreAnsweredFromHere(t *testing.T) {
 	require.ErrorIs(t, <-over, gaveUp)
 }
 
-// Who may answer is decided over there: what runs in a session may not, though it reached this machine by itself.
+// Who may answer is decided over there, too: what runs in a session may not, though it reached this machine by itself.
 func TestWhatRunsInASessionCannotAnswerByWayOfAConnection(t *testing.T) {
 	testenv.NeedProc(t)
 	m := machineOf(t, environ.SessionVar+"=x", "sh")
@@ -111,6 +114,66 @@ func TestWhatRunsInASessionCannotAnswerByWayOfAConnection(t *testing.T) {
 	require.ErrorIs(t, desk.Answer(testenv.Context(t), q.ID, approval.Reply{Answer: approval.Once}), questions.ErrWithin)
 	giveUp()
 	require.ErrorIs(t, <-ended, context.Canceled, "nobody has answered")
+}
+
+// answerVar has the test binary answer the only question of a target by the connection that is shared, and print what became of it.
+const answerVar = "LIMPET_TEST_ANSWER_ON"
+
+func init() {
+	target := os.Getenv(answerVar)
+	if target == "" {
+		return
+	}
+	err := func() error {
+		ctx := context.Background()
+		to, err := host.ParseTarget(target)
+		if err != nil {
+			return err
+		}
+		h, err := host.Dial(ctx, to, &host.Options{Share: true})
+		if err != nil {
+			return err
+		}
+		defer h.Disconnect() // Nothing temporary was made.
+		desk, err := h.Questions()
+		if err != nil {
+			return err
+		}
+		open, err := desk.List(ctx)
+		if err != nil || len(open) != 1 {
+			return fmt.Errorf("%d questions: %w", len(open), err)
+		}
+		return desk.Answer(ctx, open[0].ID, approval.Reply{Answer: approval.Once})
+	}()
+	fmt.Print(err)
+	os.Exit(0)
+}
+
+// It is decided here as well: over there it cannot be seen what runs in a session of this machine.
+func TestWhatRunsInASessionHereCannotAnswerByASharedConnection(t *testing.T) {
+	testenv.NeedProc(t)
+	m := machineOf(t, "sh")
+	sharing(t)
+	desk, err := dial(t, m.target, &host.Options{Share: true}).Questions()
+	require.NoError(t, err)
+	ended := make(chan error)
+	go func() {
+		_, err := questions.Ask(testenv.Context(t), m.asks(t), questions.Open{From: "a test", Question: approval.Question{Script: "rm x"}})
+		ended <- err
+	}()
+	q := one(t, desk)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	// The second one has taken the mark out of its environment, but not out of that of the shell above it.
+	for _, argv := range [][]string{{self}, {"sh", "-c", "env -u " + environ.SessionVar + ` "$0"; exit $?`, self}} {
+		answers := exec.Command(argv[0], argv[1:]...)
+		answers.Env = append(os.Environ(), answerVar+"="+m.target, environ.SessionVar+"=x")
+		said, err := answers.Output()
+		require.NoError(t, err)
+		assert.Equal(t, questions.ErrWithin.Error(), string(said), "%q", argv)
+	}
+	require.NoError(t, desk.Answer(testenv.Context(t), q.ID, approval.Reply{Answer: approval.Once}), "nobody has answered yet")
+	require.NoError(t, <-ended)
 }
 
 func TestALimpetThatKnowsNoQuestionsIsSaid(t *testing.T) {

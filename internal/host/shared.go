@@ -22,6 +22,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/internal/pipe"
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/questions"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/internal/wire"
@@ -238,6 +239,10 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ask, err := http.NewRequestWithContext(r.Context(), r.Method, "http://limpet"+r.URL.RequestURI(), bytes.NewReader(body.Bytes()))
 	if err != nil {
 		wire.Answer(w, nil, err)
+		return
+	}
+	if questions.Answers(ask) && questions.Within(socket.RequestPID(r.Context())) {
+		wire.Answer(w, questions.Refused(questions.ErrWithin), nil)
 		return
 	}
 	if body.Len() > 0 {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -196,4 +197,24 @@ func TestAPasswordIsGivenOrNot(t *testing.T) {
 	q = wants()
 	require.NoError(t, questions.Answer(testenv.Context(t), dir, q.ID, approval.Reply{Answer: approval.Session}))
 	assert.Equal(t, outcome{err: questions.ErrRefused}, <-ended, "a yes is no password")
+}
+
+// A program that passes requests on must know which of them answer, however they are written.
+func TestARequestThatAnswersIsKnown(t *testing.T) {
+	for request, want := range map[string]bool{
+		"POST http://limpet/v1/questions/a/answer":     true,
+		"POST http://limpet.x/v1/questions/a/answer?b": true,
+		"POST http://limpet/v1/questions/a/%61nswer":   true,
+		"POST http://limpet/v1/%71uestions/a/answer":   true,
+		"POST http://limpet//v1/./questions/a/answer":  true,
+		"PUT http://limpet/v1/questions/a/answer":      true,
+		"GET http://limpet/v1/questions":               false,
+		"GET http://limpet/v1/questions/a/over":        false,
+		"POST http://limpet/v1/sessions/questions/run": false,
+	} {
+		method, url, _ := strings.Cut(request, " ")
+		r, err := http.NewRequestWithContext(testenv.Context(t), method, url, nil)
+		require.NoError(t, err)
+		assert.Equal(t, want, questions.Answers(r), request)
+	}
 }

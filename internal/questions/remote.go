@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	urlpath "path"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ type outcome struct {
 }
 
 // NewHandler returns what a [Remote] asks, about the questions of a directory. Whether this program may answer is decided by the program that
-// asks: see [Answer]. Done writes the answer to a request, or an error.
+// asks: see [Answer]; whether the sender of a request may, by whoever passes requests on: see [Answers]. Done writes the answer to a request, or an error.
 func NewHandler(dir string, done func(w http.ResponseWriter, value any, err error)) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(r *http.Request, body []byte) (any, error)) {
@@ -80,6 +81,15 @@ func NewHandler(dir string, done func(w http.ResponseWriter, value any, err erro
 	})
 	return mux
 }
+
+// Answers reports whether a request to a [NewHandler] may answer a question. The handler answers as a process of its own, whoever has sent the request:
+// a program that passes requests on checks by [Within] whether their sender may answer, and if not gives [Refused] as the answer.
+func Answers(r *http.Request) bool {
+	return r.Method != http.MethodGet && strings.HasPrefix(urlpath.Clean(r.URL.Path), "/v1"+Path+"/")
+}
+
+// Refused is what a [Remote] takes for err, which is ErrNotOpen or ErrWithin.
+func Refused(err error) any { return outcome{err.Error()} }
 
 // validID reports whether it may be the ID of a question: it becomes part of a path.
 func validID(id string) bool {

@@ -147,6 +147,9 @@ With --on they are those of sessions on another machine, and are answered at thi
 			defer tty.Close() // Nothing is lost.
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
+			if on.String() != "" && Within() { // The other machine cannot see it: its limpet connect gives the answer.
+				return questions.ErrWithin
+			}
 			desk, leave, err := p.Desk(ctx, on)
 			if err != nil {
 				return err
