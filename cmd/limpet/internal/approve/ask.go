@@ -209,7 +209,7 @@ func title(q approval.Question, from string) string {
 func reasons(q approval.Question) []string {
 	shown := make([]string, 0, len(q.Judgement.Findings))
 	for _, f := range q.Judgement.Findings {
-		line := Escape(f.Reason) + " (" + f.Rule + ")"
+		line := Escape(f.Reason) + " (" + Escape(f.Rule) + ")"
 		if f.Kind != approval.KindScript {
 			line = Escape(shortened(f.Text)) + ": " + line
 		}
@@ -219,7 +219,7 @@ func reasons(q approval.Question) []string {
 	}
 	if len(shown) == 0 {
 		reason, _ := q.Why()
-		shown = append(shown, reason)
+		shown = append(shown, Escape(reason))
 	}
 	if extra := len(shown) - reasonsMax; extra > 0 {
 		shown = append(shown[:reasonsMax], fmt.Sprintf("and %d more; limpet approve explain tells them", extra))

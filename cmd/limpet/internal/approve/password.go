@@ -155,7 +155,7 @@ func askedFor(q command.PasswordQuestion) string {
 
 // wants says what a program asks for.
 func wants(q command.PasswordQuestion) string {
-	asker := cmp.Or(q.Program, "a program")
+	asker := cmp.Or(Escape(q.Program), "a program")
 	switch q.Kind {
 	case command.AskConfirm:
 		return asker + " asks for a yes, with these words"
