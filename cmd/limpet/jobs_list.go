@@ -171,7 +171,7 @@ func stateCell(job jobs.Job) string {
 	}
 	switch {
 	case job.Waits != nil:
-		cell += ", waits: " + job.Waits.For
+		cell += ", waits: " + printable(job.Waits.For)
 	case len(job.Orphans) > 0:
 		cell += ", supervisor killed"
 	case job.Leftover:

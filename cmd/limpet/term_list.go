@@ -145,7 +145,7 @@ func termState(info terminal.Info) string {
 		return info.Exit.String()
 	}
 	if w := info.Asks(); w != nil {
-		return fmt.Sprintf("%s, waits: %s", info.State, w.For)
+		return fmt.Sprintf("%s, waits: %s", info.State, printable(w.For))
 	}
 	return string(info.State)
 }
