@@ -3,7 +3,9 @@ package proc
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -19,16 +21,24 @@ import (
 // time: only what is typed wakes it. Device is that of the terminal; /dev/tty counts for the terminal as
 // well, so it has to be the controlling terminal of the process.
 //
-// The error is that of reading /proc/PID/syscall, which takes the right to trace the process (proc(5)).
+// The error is that of reading /proc/PID/syscall, which takes the right to trace the process (proc(5)): it is
+// fs.ErrPermission then, and fs.ErrNotExist or ESRCH if the process has ended. What was found before it holds.
 func Reads(pid int, device uint64) (reads, alone bool, err error) {
+	return threadsRead("/proc/"+strconv.Itoa(pid), device)
+}
+
+// threadsRead is Reads of the process with that directory.
+func threadsRead(dir string, device uint64) (reads, alone bool, err error) {
 	const most = 64 // A program that reads its terminal has few threads, or reads in one of the first.
-	dir := "/proc/" + strconv.Itoa(pid)
 	tasks, err := os.ReadDir(dir + "/task")
 	if err != nil {
 		return false, false, err
 	}
 	for _, task := range tasks[:min(len(tasks), most)] {
 		c, err := readCall(dir + "/task/" + task.Name() + "/syscall")
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			continue // The thread has just ended, and waits for nothing.
+		}
 		if err != nil {
 			return reads, alone, err
 		}

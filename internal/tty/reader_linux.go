@@ -1,6 +1,8 @@
 package tty
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,10 +29,10 @@ func Reader(master *os.File, root proc.ID) (w Waiting, found bool) {
 		sleeping = sleeping && st.State == 'S'
 		reads, alone, err := proc.Reads(st.PID, t.device)
 		switch {
-		case err != nil && hidden == 0:
-			hidden = st.PID
-		case reads && (alone || t.secret()):
+		case reads && (alone || t.secret()): // Also if another thread could not be looked into.
 			return Waiting{For: t.wanted(st.PID), Program: proc.Name(st.PID), PID: st.PID}, true
+		case errors.Is(err, fs.ErrPermission) && hidden == 0: // One that has just ended is none.
+			hidden = st.PID
 		}
 	}
 	if hidden != 0 && sleeping && t.secret() {
