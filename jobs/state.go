@@ -177,7 +177,7 @@ func readFiles(dir string, spec stored, process *supervisor.Process) (f files, e
 	}
 	if spec.PTY && f.present.Job && f.present.Supervisor && f.exit == nil {
 		// One that has ended since has printed nothing. Without a file the job waits for nothing.
-		if waits, err := supervisor.ReadWaiting(dir); err == nil && alive(waits.PID) {
+		if waits, err := supervisor.ReadWaiting(dir); err == nil && waits.Alive() {
 			f.waits = &waits
 		}
 	}

@@ -1,9 +1,9 @@
 package jobs
 
 import (
+	"slices"
 	"time"
 
-	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/supervisor"
 	"github.com/limpet-sh/limpet/internal/tty"
 )
@@ -27,12 +27,6 @@ const (
 // String says it in words, as in "sudo waits for a password (echo is off)".
 func (w Waiting) String() string { return tty.Waiting(w).String() }
 
-// alive reports whether a process runs.
-func alive(pid int) bool {
-	st, err := proc.Read(pid)
-	return err == nil && !st.Zombie()
-}
-
 // tellWait tells what a job waits for, unless that was told before, and returns what was told last.
 func (r *Registry) tellWait(j *job, f *files, told *supervisor.Waiting) *supervisor.Waiting {
 	now := f.waits
@@ -40,10 +34,24 @@ func (r *Registry) tellWait(j *job, f *files, told *supervisor.Waiting) *supervi
 		return told // Something else may print meanwhile.
 	}
 	event := Event{Kind: Waits, Why: now.String()}
+	if told == nil && r.toldWait(j, event.Why, now.Since) {
+		return now
+	}
 	if j.spec.Notify {
 		r.tellOf(j, event)
 	} else {
 		r.note(j, event)
 	}
 	return now
+}
+
+// toldWait reports whether an earlier owner of the job has told the same, and nothing was printed or typed since.
+func (r *Registry) toldWait(j *job, why string, since time.Time) bool {
+	events, _ := r.History(j.spec.ID) // Without one, it is told.
+	for _, event := range slices.Backward(events) {
+		if event.Kind == Waits {
+			return event.Why == why && !event.Time.Before(since)
+		}
+	}
+	return false
 }

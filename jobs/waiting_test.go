@@ -1,12 +1,15 @@
 package jobs_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/jobs"
 )
@@ -96,4 +99,57 @@ func TestAJobIsLookedAtAfterASilence(t *testing.T) {
 		require.NoError(t, err)
 		assert.Nil(t, job.Waits, "%s", job.Command)
 	}
+}
+
+// A program may give up by itself, without a word, and do something else.
+func TestAJobThatGoesOnByItselfWaitsNoMore(t *testing.T) {
+	testenv.NeedProc(t)
+	testenv.Slow(t)
+	dir := t.TempDir()
+	r := open(t, nil)
+	job := start(t, r, jobs.Spec{Command: `until [[ -e go ]]; do read -rst 1 x; done; exec sleep 1000`, Dir: dir, PTY: true})
+	w := waits(t, r, job.ID, jobs.ForPassword)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	testenv.Await(t, "it to be seen", func() bool {
+		now, err := r.Get(job.ID)
+		require.NoError(t, err)
+		return now.Waits == nil && proc.Name(w.PID) == "sleep"
+	})
+	now, err := r.Get(job.ID)
+	require.NoError(t, err)
+	assert.Equal(t, jobs.Running, now.State)
+}
+
+// The next owner of a job does not tell again what the one before has told.
+func TestAQuestionIsToldOnceThoughTheRegistryIsOpenedAgain(t *testing.T) {
+	testenv.NeedProc(t)
+	dir := t.TempDir()
+	r, err := jobs.Open(dir, nil)
+	require.NoError(t, err)
+	job := start(t, r, jobs.Spec{Command: `read -r x; read -r y`, PTY: true, Notify: true, Lifetime: jobs.Detached})
+	assert.Equal(t, jobs.Waits, told(t, r).Kind)
+	require.NoError(t, r.Close())
+
+	r = openIn(t, dir, nil)
+	waits(t, r, job.ID, jobs.ForLine)
+	_, err = r.Write(job.ID, []byte("\n"))
+	require.NoError(t, err)
+	testenv.Await(t, "the next question", func() bool { return count(t, r, job.ID, jobs.Waits) == 2 })
+	_, err = r.Write(job.ID, []byte("\n"))
+	require.NoError(t, err)
+	end(t, r, job.ID)
+	assert.Equal(t, 2, count(t, r, job.ID, jobs.Waits))
+}
+
+// count returns how many events of a kind the history of a job has.
+func count(t *testing.T, r *jobs.Registry, id string, kind jobs.EventKind) (n int) {
+	t.Helper()
+	history, err := r.History(id)
+	require.NoError(t, err)
+	for _, event := range history {
+		if event.Kind == kind {
+			n++
+		}
+	}
+	return n
 }

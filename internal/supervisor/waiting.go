@@ -20,6 +20,15 @@ type Waiting struct {
 
 	// Typed is how often something was typed to the job before: two questions of one program differ by it.
 	Typed int `json:"typed"`
+
+	// Start is the start time of the program: its PID may be another one's by now.
+	Start uint64 `json:"start"`
+}
+
+// Alive reports whether the program runs.
+func (w Waiting) Alive() bool {
+	state := proc.State(proc.ID{PID: w.PID, Start: w.Start})
+	return state != 0 && state != 'Z'
 }
 
 // ReadWaiting reads what the job in dir waits for. The error is fs.ErrNotExist if that is nothing.
@@ -28,7 +37,8 @@ func ReadWaiting(dir string) (w Waiting, err error) {
 }
 
 // firstLook is how long after the last output, or input, the kernel is asked who reads the terminal; then after
-// twice as long, and so on, until lastLook. A job that prints nothing and does nothing wakes nobody after that.
+// twice as long, and so on, until lastLook. After that nobody wakes for a job that prints nothing and waits for
+// nothing. One that waits is looked at each lastLook: it may go on without a word, as when its own time is over.
 const (
 	firstLook = time.Second
 	lastLook  = 16 * time.Second
@@ -47,7 +57,7 @@ type waits struct {
 	next    time.Duration
 	armed   bool // the timer runs
 	typed   int
-	written bool // the file is there
+	written *Waiting // what is in the file; nil if there is none
 	closed  bool
 }
 
@@ -86,8 +96,8 @@ func (w *waits) note(typed int) {
 
 // forget removes the file. The caller holds mu.
 func (w *waits) forget() {
-	if w.written {
-		w.written = false
+	if w.written != nil {
+		w.written = nil
 		_ = os.Remove(filepath.Join(w.dir, WaitingFile)) // Whoever reads it sees that the job has ended, or printed more.
 		w.beat.soon()
 	}
@@ -105,15 +115,37 @@ func (w *waits) due() {
 		return
 	}
 	found, ok := tty.Reader(w.master, w.root)
-	if ok {
-		found.Since = w.news.Round(0)
-		w.written = statedir.WriteJSON(filepath.Join(w.dir, WaitingFile), Waiting{found, w.typed}) == nil
-		w.beat.soon()
+	switch {
+	case ok:
+		w.write(found)
+	case w.written != nil:
+		w.forget()
+		w.next = firstLook // It does something else now, and may soon wait again.
 	}
-	if w.armed = !ok && w.next < lastLook; w.armed {
+	if w.armed = w.written != nil || w.next < lastLook; w.armed {
 		w.timer.Reset(w.next)
-		w.next *= 2
+		w.next = min(2*w.next, lastLook)
 	}
+}
+
+// write writes the file, unless the same is there. The caller holds mu.
+func (w *waits) write(found tty.Waiting) {
+	found.Since = w.news.Round(0)
+	now := Waiting{Waiting: found, Typed: w.typed}
+	st, err := proc.Read(found.PID)
+	if now.Start = st.Start; err != nil {
+		w.forget() // It has just ended.
+		return
+	}
+	if w.written != nil && *w.written == now {
+		return
+	}
+	if statedir.WriteJSON(filepath.Join(w.dir, WaitingFile), now) != nil {
+		w.forget() // There is something else in it.
+		return
+	}
+	w.written = &now
+	w.beat.soon()
 }
 
 // close ends it. It is safe to call twice.
