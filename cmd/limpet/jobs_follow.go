@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -46,43 +45,67 @@ func (f *logFlags) followed(ctx context.Context, r jobs.Handle, id string) error
 	return nil
 }
 
-// noticed is how long after its last output it is known of a job that it waits for input: the supervisor looks
-// after a second.
-const noticed = 1500 * time.Millisecond
+// noticed is how long a job prints nothing until it is looked at for what it waits for, after its last output, and then after the look before.
+// Its supervisor has looked by then: that does after 1, 2, 4, 8 and 16 s of silence.
+var noticed = []time.Duration{1500 * time.Millisecond, 1500 * time.Millisecond, 2 * time.Second, 4 * time.Second, 8 * time.Second}
 
-// silence has a job looked at once, each time that it has printed nothing for so long.
+// silence has a job looked at whenever it has printed nothing for some time. Stop it.
 type silence struct {
-	timer *time.Timer
-	work  sync.WaitGroup
+	news      chan struct{} // has room for one
+	end, done chan struct{}
 }
 
-// notesWait tells it on stderr when a job waits for input. Call stop.
-func (f *logFlags) notesWait(ctx context.Context, r jobs.Handle, id string) *silence {
-	s := &silence{}
-	s.work.Add(1)
-	s.timer = time.AfterFunc(noticed, func() {
-		defer s.work.Done()
-		job, err := r.Get(id)
-		if text := asks(job); err == nil && text != "" && ctx.Err() == nil {
-			f.where.console.notef("%s: %s", id, strings.TrimPrefix(text, "; "))
+// newSilence looks after each of the pauses, one behind the other, until look reports that there was something to say.
+func newSilence(pauses []time.Duration, look func() (said bool)) *silence {
+	s := &silence{news: make(chan struct{}, 1), end: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		timer := time.NewTimer(pauses[0])
+		defer timer.Stop()
+		for next := 0; ; {
+			select {
+			case <-s.end:
+				return
+			case <-s.news:
+				next = 0
+			case <-timer.C:
+				if next++; look() {
+					next = len(pauses)
+				}
+			}
+			if timer.Stop(); next < len(pauses) {
+				timer.Reset(pauses[next])
+			}
 		}
-	})
+	}()
 	return s
+}
+
+// notesWait tells it on stderr when a job waits for input.
+func (f *logFlags) notesWait(ctx context.Context, r jobs.Handle, id string) *silence {
+	return newSilence(noticed, func() bool {
+		job, err := r.Get(id)
+		text := asks(job)
+		if err != nil || text == "" || ctx.Err() != nil {
+			return false
+		}
+		f.where.console.notef("%s: %s", id, strings.TrimPrefix(text, "; "))
+		return true
+	})
 }
 
 // again begins anew: something was printed.
 func (s *silence) again() {
-	if !s.timer.Reset(noticed) {
-		s.work.Add(1) // It has looked, and will again.
+	select {
+	case s.news <- struct{}{}:
+	default: // It is about to.
 	}
 }
 
 // stop ends it, and waits for a look that is under way.
 func (s *silence) stop() {
-	if s.timer.Stop() {
-		s.work.Done()
-	}
-	s.work.Wait()
+	close(s.end)
+	<-s.done
 }
 
 // from is the offset of the first byte to print.
