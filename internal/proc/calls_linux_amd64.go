@@ -2,7 +2,7 @@ package proc
 
 import "golang.org/x/sys/unix"
 
-// What newer machines do not have: there the libraries use ppoll, pselect6 and epoll_pwait.
+// What machines that are newer do not have: see calls_linux.go.
 const (
 	sysPoll      = unix.SYS_POLL
 	sysSelect    = unix.SYS_SELECT
