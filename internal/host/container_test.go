@@ -61,8 +61,10 @@ func TestInAContainer(t *testing.T) {
 			}, "/tmp"}
 			c.keeps(t)
 			c.jobsSurviveCuts(t)
-			c.cutAtRandomMoments(t, testenv.Repeats(2, 5, 100), func(pid int, sig syscall.Signal) {
-				_ = c.in("kill", "-"+strconv.Itoa(int(sig)), strconv.Itoa(pid)).Run() // It may be gone.
+			c.cutAtRandomMoments(t, testenv.Repeats(2, 5, 100), func(pid int) func(syscall.Signal) {
+				return func(sig syscall.Signal) {
+					_ = c.in("kill", "-"+strconv.Itoa(int(sig)), strconv.Itoa(pid)).Run() // It may be gone.
+				}
 			})
 			c.isNotAnother(t, func() {
 				require.NoError(t, e.Remove(name))

@@ -32,7 +32,7 @@ func TestCutsAtRandomMoments(t *testing.T) {
 	testenv.NeedProc(t)
 	everyWay(t, func(t *testing.T, m machine) {
 		c := box{m.target, exec.Command, testenv.TempDir(t)}
-		c.cutAtRandomMoments(t, testenv.Repeats(2, 10, 200), m.kill)
+		c.cutAtRandomMoments(t, testenv.Repeats(2, 10, 200), m.signals)
 	})
 }
 
@@ -47,12 +47,12 @@ func everyWay(t *testing.T, check func(t *testing.T, m machine)) {
 	})
 }
 
-// kill signals the limpet at the end of a connection, or, if it is ssh that connects, one of the three that carry it: ssh here, sshd, and
-// limpet there. It may be gone.
-func (m machine) kill(connect int, sig syscall.Signal) {
+// signals returns what signals the limpet at the end of a connection, or, if it is ssh that connects, one of the three that carry it, the
+// same each time: ssh here, sshd, and limpet there. It may be gone.
+func (m machine) signals(connect int) func(syscall.Signal) {
 	limpet, err := proc.Read(connect)
 	if err != nil {
-		return
+		return func(syscall.Signal) {}
 	}
 	carry := []proc.Stat{limpet}
 	for _, st := range testenv.Children() {
@@ -63,12 +63,16 @@ func (m machine) kill(connect int, sig syscall.Signal) {
 	if st, err := proc.Read(limpet.PPID); err == nil && strings.HasPrefix(filepath.Base(proc.Program(st.PID)), "sshd") {
 		carry = append(carry, st)
 	}
-	_ = proc.Signal(carry[mathrand.IntN(len(carry))].ID(), sig) // As said.
+	id := carry[mathrand.IntN(len(carry))].ID()
+	return func(sig syscall.Signal) { _ = proc.Signal(id, sig) } // As said.
 }
+
+// kill ends one of those that carry a connection.
+func (m machine) kill(connect int) { m.signals(connect)(syscall.SIGKILL) }
 
 // cutAtRandomMoments cuts the connection at random moments, while a command reads and writes. It has run once, has got all of its input, and
 // all that it has printed is there.
-func (c box) cutAtRandomMoments(t *testing.T, rounds int, kill func(pid int, sig syscall.Signal)) {
+func (c box) cutAtRandomMoments(t *testing.T, rounds int, signals func(connect int) func(syscall.Signal)) {
 	t.Helper()
 	random := mathrand.New(mathrand.NewPCG(uint64(time.Now().UnixNano()), 3))
 	var cuts atomic.Int64
@@ -98,16 +102,16 @@ func (c box) cutAtRandomMoments(t *testing.T, rounds int, kill func(pid int, sig
 			defer close(over)
 			for _, next := range plan {
 				time.Sleep(next.after)
-				pid := connectOf(h)
+				signal := signals(connectOf(h)) // What is stopped is what goes on.
 				switch next.how {
 				case 0:
-					kill(pid, syscall.SIGTERM)
+					signal(syscall.SIGTERM)
 				case 1:
-					kill(pid, syscall.SIGSTOP)
+					signal(syscall.SIGSTOP)
 					time.Sleep(20 * time.Millisecond)
-					kill(pid, syscall.SIGCONT)
+					signal(syscall.SIGCONT)
 				default:
-					kill(pid, syscall.SIGKILL)
+					signal(syscall.SIGKILL)
 				}
 			}
 		}()

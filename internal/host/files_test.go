@@ -76,7 +76,7 @@ func copyWhileItIsCut(t *testing.T, m machine) {
 				defer close(over)
 				for _, after := range plan {
 					time.Sleep(after)
-					m.kill(connectOf(h), syscall.SIGKILL)
+					m.kill(connectOf(h))
 				}
 			}()
 			c := transfer.New(from, to, &transfer.Options{Lost: host.LostFiles, Note: func(path, why string, _ bool) { t.Errorf("round %d: %s: %s", round, path, why) }})

@@ -60,7 +60,7 @@ func followATerminal(t *testing.T, m machine) {
 			beside.Go(func() {
 				for range 1 + random.IntN(3) {
 					time.Sleep(time.Duration(random.IntN(150)) * time.Millisecond)
-					m.kill(connectOf(h), syscall.SIGKILL)
+					m.kill(connectOf(h))
 				}
 			})
 			beside.Go(func() {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,18 +26,18 @@ func TestTwoClientsHaveOneCommandOfAnID(t *testing.T) {
 }
 
 func twoClients(t *testing.T, m machine) {
-	ctx := testenv.Context(t)
 	ran := testenv.TempDir(t)
 	var hosts [2]*host.Host
 	var asks [2]*keeper.Kept
 	for i := range hosts {
 		var err error
 		hosts[i] = dial(t, m.target, nil)
-		asks[i], err = hosts[i].Session(ctx, "s", &keeper.Spec{})
+		asks[i], err = hosts[i].Session(testenv.Context(t), "s", &keeper.Spec{})
 		require.NoError(t, err)
 	}
 	for round := range testenv.Repeats(2, 10, 200) {
 		file := filepath.Join(ran, fmt.Sprint(round))
+		ctx := testenv.Context(t) // Each round has time of its own.
 		req := command.Request{ID: fmt.Sprint("id-", round), Script: fmt.Sprintf("echo ran >>%s; until [[ -e %[1]s.go ]]; do sleep 0.01; done; echo out %d; echo err >&2; exit 3", file, round)}
 		var all sync.WaitGroup
 		var results [2]command.Result
@@ -48,7 +47,7 @@ func twoClients(t *testing.T, m machine) {
 		}
 		testenv.AwaitFile(t, file)
 		if round%2 == 1 {
-			m.kill(connectOf(hosts[0]), syscall.SIGKILL)
+			m.kill(connectOf(hosts[0]))
 		}
 		require.NoError(t, os.WriteFile(file+".go", nil, 0o600))
 		all.Wait()
