@@ -151,6 +151,7 @@ func freeNames(t *testing.T, s suite) {
 				assert.Equal(t, "ok\n", res.Stdout.String(), hide)
 				assert.Equal(t, 5, res.ExitCode, hide)
 			}
+			y.end() // There are more of them than sessions are kept on a machine.
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ type sh struct {
 	dir    string
 	mark   string         // what its processes have in their environment
 	ladder command.Ladder // of its commands, if it is not the shell that has it
+	end    func()         // closes it, and checks that nothing of it is left; safe to call twice
 }
 
 // tempDir is a directory of the test's own, which belongs to whom the transport runs
@@ -80,7 +82,7 @@ func (s suite) options(t *testing.T) *shell.Options {
 	return &shell.Options{Dir: s.tempDir(t), Transport: s.transport, Poll: s.poll}
 }
 
-// start starts a shell that is closed with the test.
+// start starts a shell that is closed with the test, or before by its end.
 func (s suite) start(t *testing.T, edit ...func(*shell.Options)) *sh {
 	t.Helper()
 	opts := s.options(t)
@@ -95,11 +97,12 @@ func (s suite) start(t *testing.T, edit ...func(*shell.Options)) *sh {
 		require.NoError(t, err)
 		x = &sh{Session: ofShell{p}, t: t, dir: opts.Dir}
 	}
-	t.Cleanup(func() {
+	x.end = sync.OnceFunc(func() {
 		assert.NoError(t, x.Close())
 		left := testenv.Marked(x.mark)
 		assert.Empty(t, left, "processes that outlived Close: %s", testenv.Describe(left))
 	})
+	t.Cleanup(x.end)
 	x.mark = ipc.SessionVar + "=" + strings.TrimSpace(x.run("echo $"+ipc.SessionVar).Stdout.String())
 	return x
 }
