@@ -211,6 +211,7 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sent := &sending{}
 	defer func() {
 		if sent.whole.Load() && body.Cap() <= mostPooled { // Else somebody may still read it.
+			clear(body.Bytes()) // An answer to a question may be a password.
 			bodies.Put(body)
 		}
 	}()
