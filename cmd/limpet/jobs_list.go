@@ -61,7 +61,7 @@ With --json, each job is one line of JSON on stdout.`,
 				if !flags.quiet && !flags.json {
 					for _, job := range list {
 						if text, found := strings.CutPrefix(orphans(job), "; "); found {
-							where.console.notef("%s: %s", job.ID, text)
+							where.console.notef("%s: %s", printable(job.ID), text)
 						}
 					}
 				}
@@ -120,7 +120,7 @@ func (f *listFlags) print(list []jobs.Job) error {
 		if f.json {
 			err = writeJSON(os.Stdout, job)
 		} else {
-			_, err = fmt.Println(job.ID)
+			_, err = fmt.Println(printable(job.ID))
 		}
 		if err != nil {
 			return err
@@ -143,7 +143,7 @@ func jobTable(list []jobs.Job, width int) string {
 		if job.Task != "" {
 			task = printable(job.Task)
 		}
-		row := []string{job.ID, stateCell(job), elapsed(job), quiet, strconv.FormatInt(job.Output.End, 10), task, printable(job.Command)}
+		row := []string{printable(job.ID), stateCell(job), elapsed(job), quiet, strconv.FormatInt(job.Output.End, 10), task, printable(job.Command)}
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
 	_ = table.Flush() // A strings.Builder takes everything.
@@ -159,7 +159,7 @@ func jobTable(list []jobs.Job, width int) string {
 
 // stateCell is the state of a job, with how it ended, and why if somebody ended it.
 func stateCell(job jobs.Job) string {
-	cell := string(job.State)
+	cell := printable(string(job.State))
 	if job.State == jobs.Exited {
 		cell = fmt.Sprintf("exit %d", job.Exit.Code)
 		if job.Exit.Signal != 0 {
@@ -167,7 +167,7 @@ func stateCell(job jobs.Job) string {
 		}
 	}
 	if job.Exit != nil && job.Exit.Stopped != "" {
-		cell += " (" + job.Exit.Stopped + ")"
+		cell += " (" + printable(string(job.Exit.Stopped)) + ")"
 	}
 	switch {
 	case job.Waits != nil:
