@@ -27,6 +27,11 @@ func (r *Registry) note(j *job, event Event) {
 	if event.Job = nil; event.Time.IsZero() {
 		event.Time = r.opts.now()
 	}
+	if tell := r.opts.OnHistory; tell != nil {
+		told := event
+		told.Job = &Job{ID: j.spec.ID, Command: j.spec.Command, Dir: j.spec.Dir, Session: j.spec.Session, Task: j.spec.Task}
+		defer tell(told)
+	}
 	b, err := json.Marshal(event)
 	if err != nil {
 		panic("jobs: " + err.Error()) // Text and numbers.

@@ -9,7 +9,7 @@ import (
 	"github.com/limpet-sh/limpet/command"
 )
 
-// Event is something that happens with a command in a session, for people who watch. It is a value.
+// Event is something that happens in a session, with a command, or beside them, for people who watch. It is a value.
 type Event struct {
 	// Seq counts the events of a registry, from 1 on. Where one is left out, it is not remembered any more.
 	Seq     int64     `json:"seq"`
@@ -17,7 +17,7 @@ type Event struct {
 	Session string    `json:"session"`
 	Kind    EventKind `json:"kind"`
 
-	// Command counts the commands of a registry, from 1 on, in the order in which they were asked for.
+	// Command counts the commands of a registry, from 1 on, in the order in which they were asked for. It is 0 for a notice.
 	Command int64 `json:"command"`
 
 	// Script and Dir are what begins, and where. Behind the end, Dir is where the session is then.
@@ -33,6 +33,9 @@ type Event struct {
 	ExitCode int           `json:"exit_code,omitempty"`
 	Elapsed  time.Duration `json:"elapsed_ns,omitempty"`
 	Error    string        `json:"error,omitempty"`
+
+	// Notice is what is noticed; nil for other kinds.
+	Notice *Notice `json:"notice,omitempty"`
 }
 
 // EventKind says what an Event is.
@@ -43,6 +46,7 @@ const (
 	BeginEvent  EventKind = "begin"
 	OutputEvent EventKind = "output"
 	EndEvent    EventKind = "end"
+	NoticeEvent EventKind = "notice"
 )
 
 // What is remembered: so many events, with so many bytes of scripts and output.
@@ -68,12 +72,16 @@ type events struct {
 	news     chan struct{}                // closed when there are some; nil if nobody waits
 	waiting  int
 	asked    time.Time // when somebody last was told
+	noticed  []Event   // the last ones that are notices, however much output there was since
 }
 
-// put takes down an event. The caller holds mu.
-func (e *events) put(one Event) {
+// put takes down an event, of now unless it has a time, and returns it with its number. The caller holds mu.
+func (e *events) put(one Event) Event {
 	e.seq++
-	one.Seq, one.Time = e.seq, time.Now()
+	one.Seq = e.seq
+	if one.Time.IsZero() {
+		one.Time = time.Now()
+	}
 	e.list = append(e.list, one)
 	e.bytes += one.size()
 	drop := 0
@@ -89,9 +97,32 @@ func (e *events) put(one Event) {
 		close(e.news)
 		e.news = nil
 	}
+	return one
 }
 
-func (e Event) size() int { return len(e.Text) + len(e.Script) + len(e.Error) }
+func (e Event) size() int {
+	size := len(e.Text) + len(e.Script) + len(e.Error)
+	if e.Notice != nil {
+		size += len(e.Notice.Text)
+	}
+	return size
+}
+
+// await waits until there is another event. The caller holds mu, which is free meanwhile.
+func (e *events) await(ctx context.Context) error {
+	if e.news == nil {
+		e.news = make(chan struct{})
+	}
+	news := e.news
+	e.mu.Unlock()
+	defer e.mu.Lock()
+	select {
+	case <-news:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // watched reports whether somebody watches. The caller holds mu.
 func (e *events) watched() bool { return e.waiting > 0 || time.Since(e.asked) < watchedFor }
@@ -112,19 +143,8 @@ func (e *events) after(ctx context.Context, seq int64) ([]Event, error) {
 	}
 	e.tell()
 	for e.seq <= seq {
-		if e.news == nil {
-			e.news = make(chan struct{})
-		}
-		news := e.news
 		e.waiting++
-		e.mu.Unlock()
-		var err error
-		select {
-		case <-news:
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		e.mu.Lock()
+		err := e.await(ctx)
 		e.waiting--
 		e.asked = time.Now()
 		if err != nil {
@@ -136,8 +156,8 @@ func (e *events) after(ctx context.Context, seq int64) ([]Event, error) {
 	return append([]Event(nil), e.list[max(seq-first, 0):]...), nil
 }
 
-// Events returns what has happened with commands behind the event with a number; 0 means all that is remembered, which is up to 2048 events and 1 MiB. The
-// commands are those of all sessions of the registry. It waits until there is something; ctx bounds that, and the error is its cause then. A command waits for nobody
+// Events returns what has happened behind the event with a number; 0 means all that is remembered, which is up to 2048 events and 1 MiB. The
+// commands, and what is noticed, are those of all sessions of the registry. It waits until there is something; ctx bounds that, and the error is its cause then. A command waits for nobody
 // who watches. Of output that nobody watched while it came, the end may be all that is remembered.
 func (s *Session) Events(ctx context.Context, after int64) ([]Event, error) {
 	return s.r.events.after(ctx, after)

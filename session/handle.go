@@ -36,9 +36,12 @@ type Handle interface {
 	StartJob(ctx context.Context, spec jobs.Spec) (jobs.Job, error)
 	Jobs() (jobs.Handle, error)
 
-	// Events returns what happens with commands, for people who watch, behind the event with a number, and waits until there is
+	// Events returns what happens, for people who watch, behind the event with a number, and waits until there is
 	// something: see [Session.Events]. Those of other sessions of the program may be among them.
 	Events(ctx context.Context, after int64) ([]Event, error)
+
+	// Noticed returns of the events those that tell a person who does not watch what has ended, or waits: see [Session.Noticed].
+	Noticed(ctx context.Context, after int64) ([]Event, error)
 
 	// Fork makes a session of another name with the state that this one has now.
 	Fork(ctx context.Context, name string) (Handle, error)

@@ -233,6 +233,7 @@ func (r *Registry) programEnded(c terminal.Change) {
 		text += ", " + c.Info.Exit.String()
 	}
 	r.tell(c.Info.Session, notice{text: text, about: c.ID})
+	r.programNoticed(c, text)
 }
 
 // Notify queues something to tell, for the next Notices. Of a session that is closed it is

@@ -199,6 +199,7 @@ func (r *Registry) Jobs() (*jobs.Registry, error) {
 	opts.Bash, opts.Transport, opts.Ladder, opts.Interrupts = r.opts.Shell.Bash, r.opts.Shell.Transport, r.opts.Shell.Ladder, r.opts.Shell.Interrupts
 	opts.Env = []string{} // A job has that of its session.
 	opts.Logger = cmp.Or(opts.Logger, r.opts.Logger)
+	opts.OnHistory = r.historyOf
 	if r.jobs, err = jobs.Open(dir, &opts); err != nil {
 		r.jobs = nil
 		return nil, err

@@ -12,6 +12,7 @@
 //	GET  /v1/sessions               a list of session.Info
 //	GET  .                          session.Info
 //	GET  ./events?after=N           a list of session.Event, when there are some, or an empty one after 20 s
+//	GET  ./noticed?after=N          the same of those that are notices
 //	POST ./interrupt                stops the command that runs; {"ran": true}
 //	POST ./background               makes a job of it
 //	POST ./fork                     {"name"}; session.Info of the fork

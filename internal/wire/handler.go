@@ -108,6 +108,7 @@ func (h *Handler) serveSession() {
 	}{
 		"GET " + one:                           {atOnce, (*Handler).getInfo},
 		"GET " + one + "/events":               {atOnce, (*Handler).getEvents},
+		"GET " + one + "/noticed":              {atOnce, (*Handler).getNoticed},
 		"POST " + one + "/interrupt":           {atOnce, (*Handler).postInterrupt},
 		"POST " + one + "/background":          {atOnce, (*Handler).postBackground},
 		"POST " + one + "/fork":                {turn, (*Handler).postFork},
@@ -194,8 +195,16 @@ func (h *Handler) getInfo(s session.Handle, _ http.ResponseWriter, r *http.Reque
 // eventsPatience is how long a request for events is held up: who asks may be gone without a word.
 const eventsPatience = 20 * time.Second
 
-// getEvents answers when there are some, or with none.
+// getEvents and getNoticed answer when there are some, or with none.
 func (h *Handler) getEvents(s session.Handle, _ http.ResponseWriter, r *http.Request) (any, error) {
+	return eventsOf(s.Events, r)
+}
+
+func (h *Handler) getNoticed(s session.Handle, _ http.ResponseWriter, r *http.Request) (any, error) {
+	return eventsOf(s.Noticed, r)
+}
+
+func eventsOf(events func(ctx context.Context, after int64) ([]session.Event, error), r *http.Request) (any, error) {
 	after, err := jsonhttp.Number(r, "after", 0)
 	if err != nil {
 		return nil, err
@@ -203,7 +212,7 @@ func (h *Handler) getEvents(s session.Handle, _ http.ResponseWriter, r *http.Req
 	errNone := errors.New("nothing has happened")
 	ctx, cancel := context.WithTimeoutCause(r.Context(), eventsPatience, errNone)
 	defer cancel()
-	list, err := s.Events(ctx, after)
+	list, err := events(ctx, after)
 	if errors.Is(err, errNone) {
 		return []session.Event{}, nil
 	}

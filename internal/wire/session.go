@@ -52,11 +52,20 @@ func (s *Session) Info(ctx context.Context) (info session.Info, err error) {
 	return info, err
 }
 
-// Events returns what happens with commands behind the event with a number, and waits until there is something.
+// Events returns what happens behind the event with a number, and waits until there is something.
 func (s *Session) Events(ctx context.Context, after int64) ([]session.Event, error) {
+	return s.events(ctx, "/events", after)
+}
+
+// Noticed returns the notices behind the event with a number, and waits until there are some.
+func (s *Session) Noticed(ctx context.Context, after int64) ([]session.Event, error) {
+	return s.events(ctx, "/noticed", after)
+}
+
+func (s *Session) events(ctx context.Context, path string, after int64) ([]session.Event, error) {
 	for {
 		var list []session.Event
-		err := s.call(ctx, "watch", http.MethodGet, fmt.Sprintf("/events?after=%d", after), nil, &list)
+		err := s.call(ctx, "watch", http.MethodGet, fmt.Sprintf("%s?after=%d", path, after), nil, &list)
 		if err != nil || len(list) > 0 {
 			return list, err
 		}

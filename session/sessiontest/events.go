@@ -10,6 +10,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
 )
 
@@ -117,4 +118,51 @@ func whatIsRefusedIsNoEvent(t *testing.T, s session.Handle) {
 	list, err = s.Events(testenv.Context(t), 1<<40)
 	require.NoError(t, err, "the numbers of another program begin anew")
 	assert.NotEmpty(t, list)
+}
+
+// What a person may want to know who watches no command: a line that a job is watched for, and the end of a job. It is told however much
+// was printed since, by numbers of events, which leave out the others.
+func noticesAreTold(t *testing.T, s session.Handle) {
+	ctx := testenv.Context(t)
+	job, err := s.StartJob(ctx, jobs.Spec{Command: "echo ready at 80; exit 3", Watch: []string{"ready"}})
+	require.NoError(t, err)
+	var told []session.Event
+	for seq := int64(0); len(told) < 2; {
+		list, err := s.Noticed(ctx, seq)
+		require.NoError(t, err)
+		require.NotEmpty(t, list)
+		for _, one := range list {
+			assert.Greater(t, one.Seq, seq)
+			seq = one.Seq
+		}
+		told = append(told, list...)
+	}
+	require.Len(t, told, 2)
+	kinds := make(map[session.NoticeKind]string)
+	for _, one := range told {
+		assert.Equal(t, session.NoticeEvent, one.Kind)
+		assert.Equal(t, s.Name(), one.Session)
+		assert.False(t, one.Time.IsZero())
+		require.NotNil(t, one.Notice)
+		assert.Equal(t, job.ID, one.Notice.About)
+		kinds[one.Notice.Kind] = one.Notice.Text
+	}
+	assert.Contains(t, kinds[session.JobMatched], "printed line 1: ready at 80")
+	assert.Contains(t, kinds[session.JobEnded], "has ended: exit 3")
+
+	// Those who watch are told, too, among the commands.
+	_, err = s.Run(ctx, "for i in {1..20000}; do echo $i; done")
+	require.NoError(t, err)
+	again, err := s.Noticed(ctx, 0)
+	require.NoError(t, err)
+	assert.Equal(t, told, again)
+	list, err := s.Events(ctx, told[0].Seq-1)
+	require.NoError(t, err)
+	assert.Equal(t, session.NoticeEvent, list[0].Kind)
+
+	gaveUp := errors.New("gave up")
+	short, cancel := context.WithCancelCause(ctx)
+	cancel(gaveUp)
+	_, err = s.Noticed(short, told[1].Seq)
+	require.ErrorIs(t, err, gaveUp, "what is no notice is not told")
 }

@@ -67,6 +67,7 @@ var promises = []struct {
 
 	{"EventsAreSeen", eventsAreSeen},
 	{"WhatIsRefusedIsNoEvent", whatIsRefusedIsNoEvent},
+	{"NoticesAreTold", noticesAreTold},
 
 	{"TimeoutStops", timeoutStops},
 	{"IdleTimeoutStops", idleTimeoutStops},

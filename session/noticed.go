@@ -1,0 +1,99 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/runes"
+	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/terminal"
+)
+
+// Notice is something that a person may want to be told of who does not watch. It is a value.
+type Notice struct {
+	Kind NoticeKind `json:"kind"`
+
+	// About is the ID of the job or the terminal.
+	About string `json:"about"`
+
+	// Text says it in a sentence, in which nothing is escaped.
+	Text string `json:"text"`
+}
+
+// NoticeKind says what a Notice is about.
+type NoticeKind string
+
+// The kinds of notices: a job has ended, has printed a line that it is watched for, or waits for what is typed on its terminal; the program
+// of a terminal has ended by itself.
+const (
+	JobEnded      NoticeKind = "job_ended"
+	JobMatched    NoticeKind = "job_matched"
+	JobWaits      NoticeKind = "job_waits"
+	TerminalEnded NoticeKind = "terminal_ended"
+)
+
+// mostNoticed is how many notices are remembered for those who ask for nothing else.
+const mostNoticed = 256
+
+// Noticed returns the events behind a number that are notices, as [Session.Events] does: 0 means all that are remembered, which are up to
+// 256. Nobody is taken for watching commands by that. A command waits for nobody, and neither does a job.
+func (s *Session) Noticed(ctx context.Context, after int64) ([]Event, error) {
+	return s.r.events.noticedAfter(ctx, after)
+}
+
+// notice takes a notice down.
+func (e *events) notice(session string, n Notice, at time.Time) {
+	n.Text = runes.Brief(n.Text, mostNotice)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	one := e.put(Event{Session: session, Kind: NoticeEvent, Notice: &n, Time: at})
+	e.noticed = append(e.noticed, one)
+	if extra := len(e.noticed) - mostNoticed; extra > 0 {
+		e.noticed = append(e.noticed[:0:0], e.noticed[extra:]...)
+	}
+}
+
+// mostNotice bounds the text of a notice, in characters: a line that matches may be long.
+const mostNotice = 1000
+
+// noticedAfter returns the notices behind a number, and waits until there are some.
+func (e *events) noticedAfter(ctx context.Context, seq int64) ([]Event, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if seq > e.seq { // It is that of another registry, which this one has followed.
+		seq = 0
+	}
+	for {
+		for i, one := range e.noticed {
+			if one.Seq > seq {
+				return append([]Event(nil), e.noticed[i:]...), nil
+			}
+		}
+		if err := e.await(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// historyOf has people told of what happens to jobs.
+func (r *Registry) historyOf(e jobs.Event) {
+	n := Notice{About: e.Job.ID}
+	who := fmt.Sprintf("job %s (%s)", e.Job.ID, brief(e.Job.Command))
+	switch e.Kind {
+	case jobs.Ended:
+		n.Kind, n.Text = JobEnded, who+" has ended: "+e.Why
+	case jobs.Matched:
+		n.Kind, n.Text = JobMatched, fmt.Sprintf("%s printed line %d: %s", who, e.Number, e.Line)
+	case jobs.Waits:
+		n.Kind, n.Text = JobWaits, who+": "+e.Why
+	default:
+		return
+	}
+	r.events.notice(e.Job.Session, n, e.Time)
+}
+
+// programNoticed has people told that the program of a terminal has ended by itself.
+func (r *Registry) programNoticed(c terminal.Change, text string) {
+	r.events.notice(c.Info.Session, Notice{TerminalEnded, c.ID, text}, time.Time{})
+}
