@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/fsnotify/fsnotify"
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/internal/keeper"
-	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/terminal/screen"
@@ -33,8 +31,9 @@ func watchCommand(p Program) *cobra.Command {
 limpet mcp --keep, for one. It begins with what the sessions remember, and changes nothing there. Without names it is about all sessions, also those that
 are made later; on another machine about those that are there. Several sessions have their names in front of each line.
 
-A line is shown when it is whole, as a terminal would show it in the end, and without colours. What jobs and terminals print is not
-among it: see limpet jobs log --follow and limpet term attach.
+A line is shown when it is whole, as a terminal would show it in the end, and without colours. It says when a job ends, waits, or prints a
+line that it is watched for, and when the program of a terminal ends; what else they print is not among it: see limpet jobs log --follow and limpet
+term attach.
 
 With --json it prints one object a line, an event, with text in base64.`,
 		Example: "  limpet session watch\n  limpet session watch build",
@@ -95,11 +94,15 @@ func (p Program) watch(ctx context.Context, place keeper.Place, names []string, 
 		all.Wait()
 		return causeOf(ctx)
 	}
-	news, done, err := madeLater(place)
-	if err != nil {
-		return err
+	var news <-chan struct{}
+	if here, ok := place.(*keeper.Registry); ok {
+		made, done, err := here.Made()
+		if err != nil {
+			return err
+		}
+		defer done()
+		news = made
 	}
-	defer done()
 	followed := make(map[string]bool) // by the ids of keepers
 	for {
 		list, err := place.List(ctx, false)
@@ -129,61 +132,6 @@ func causeOf(ctx context.Context) error {
 		return nil
 	}
 	return context.Cause(ctx)
-}
-
-// newSoon is how long a session that is made may take to answer: its directory is there before.
-const newSoon = 200 * time.Millisecond
-
-// madeLater returns a channel that has something when there may be new sessions. Call done.
-func madeLater(place keeper.Place) (news <-chan struct{}, done func(), err error) {
-	r, here := place.(*keeper.Registry)
-	if !here {
-		return nil, func() {}, nil
-	}
-	if err := os.MkdirAll(r.Dir(), statedir.DirMode); err != nil {
-		return nil, nil, err
-	}
-	w, err := fsnotify.NewWatcher()
-	if err == nil {
-		err = w.Add(r.Dir())
-	}
-	if err != nil {
-		if w != nil {
-			_ = w.Close() // Nothing is lost.
-		}
-		return nil, nil, fmt.Errorf("waiting for new sessions: %w", err)
-	}
-	found, ended := make(chan struct{}, 1), make(chan struct{})
-	tell := func() {
-		select {
-		case found <- struct{}{}:
-		default: // It looks anyway.
-		}
-	}
-	go func() {
-		defer close(ended)
-		var soon <-chan time.Time
-		for {
-			select {
-			case one, open := <-w.Events:
-				if !open {
-					return
-				}
-				if one.Has(fsnotify.Create) {
-					tell()
-					soon = time.After(newSoon)
-				}
-			case _, open := <-w.Errors: // Of changes that are not told.
-				if !open {
-					return
-				}
-				tell()
-			case <-soon:
-				tell()
-			}
-		}
-	}()
-	return found, func() { _ = w.Close(); <-ended }, nil
 }
 
 // watched makes lines of what is watched. Its methods are safe for concurrent use.
@@ -302,6 +250,10 @@ func (w *watched) print(keeperID string, e session.Event) error {
 			}
 		}
 		return w.line(e.Session, "-- "+outcome(e))
+	case session.NoticeEvent:
+		if e.Notice != nil {
+			return w.line(e.Session, "-- "+noun.OneLine(e.Notice.Text))
+		}
 	}
 	return nil
 }

@@ -1,0 +1,70 @@
+package keeper
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/limpet-sh/limpet/internal/statedir"
+)
+
+// answersSoon is how long a session that is made may take to answer: its directory is there before.
+const answersSoon = 200 * time.Millisecond
+
+// Made returns a channel that has something when there may be new sessions: List has them, or will have them soon, when there is
+// something again. The caller must call done, which waits for what Made has started.
+func (r *Registry) Made() (news <-chan struct{}, done func(), err error) {
+	fail := func(err error) (<-chan struct{}, func(), error) {
+		return nil, nil, fmt.Errorf("waiting for new sessions: %w", err)
+	}
+	if err := os.MkdirAll(r.Dir(), statedir.DirMode); err != nil {
+		return fail(err)
+	}
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fail(err)
+	}
+	if err := w.Add(r.Dir()); err != nil {
+		_ = w.Close() // Nothing is lost.
+		return fail(err)
+	}
+	found, ended := make(chan struct{}, 1), make(chan struct{})
+	tell := func() {
+		select {
+		case found <- struct{}{}:
+		default: // It looks anyway.
+		}
+	}
+	go func() {
+		defer close(ended)
+		soon := time.NewTimer(0)
+		defer soon.Stop()
+		wait := 8 * answersSoon // before it is told once more: the last time was enough
+		for {
+			select {
+			case one, open := <-w.Events:
+				if !open {
+					return
+				}
+				if one.Has(fsnotify.Create) {
+					tell()
+					wait = answersSoon
+					soon.Reset(wait)
+				}
+			case _, open := <-w.Errors: // Of changes that are not told.
+				if !open {
+					return
+				}
+				tell()
+			case <-soon.C: // One that is slow to start is looked for again.
+				tell()
+				if wait *= 2; wait <= 8*answersSoon {
+					soon.Reset(wait)
+				}
+			}
+		}
+	}()
+	return found, func() { _ = w.Close(); <-ended }, nil
+}
