@@ -21,7 +21,9 @@ import (
 // linkOf starts a limpet serve, and returns the line with its link.
 func linkOf(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
-	cmd.Stderr = os.Stderr
+	if cmd.Stderr == nil {
+		cmd.Stderr = os.Stderr
+	}
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

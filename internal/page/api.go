@@ -50,6 +50,8 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
+	case name == "" && r.URL.Path == "/api/events" && r.URL.Query().Has("notices"):
+		h.serveEvents(w, r, name)
 	case !session.ValidName(name):
 		refuse(w, http.StatusBadRequest, "wants session=NAME")
 	case ok:

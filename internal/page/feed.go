@@ -39,12 +39,14 @@ type event struct {
 	ExitCode  int       `json:"exit_code"`
 	ElapsedMS float64   `json:"elapsed_ms,omitempty"`
 	Error     string    `json:"error,omitempty"`
+
+	Notice *session.Notice `json:"notice,omitempty"` // Its text is bounded by the session.
 }
 
 func toEvent(e session.Event) event {
 	out := event{
 		Seq: e.Seq, Time: e.Time, Session: e.Session, Kind: string(e.Kind), Command: e.Command, Dir: e.Dir, Text: e.Text, Stderr: e.Stderr,
-		Missed: e.Missed, ExitCode: e.ExitCode, ElapsedMS: float64(e.Elapsed) / float64(time.Millisecond), Error: cut(e.Error, mostError),
+		Missed: e.Missed, ExitCode: e.ExitCode, ElapsedMS: float64(e.Elapsed) / float64(time.Millisecond), Error: cut(e.Error, mostError), Notice: e.Notice,
 	}
 	out.Script = cut(e.Script, mostScript)
 	out.Cut = len(e.Script) - len(out.Script)
@@ -86,7 +88,7 @@ type over struct {
 	Text string `json:"error"` // for people
 }
 
-// join returns the feed of a session, for one more viewer, who must leave it.
+// join returns the feed of a session, for one more viewer, who must leave it. That of no session has nothing.
 func (h *Handler) join(name string) (*feed, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,6 +99,10 @@ func (h *Handler) join(name string) (*feed, error) {
 		return nil, errViewers
 	}
 	f := h.feeds[name]
+	if f == nil && name == "" {
+		f = &feed{h: h, end: func() {}, news: make(chan struct{})}
+		h.feeds[name] = f
+	}
 	if f == nil {
 		var ctx context.Context
 		f = &feed{h: h, name: name, news: make(chan struct{})}
@@ -204,7 +210,7 @@ func (f *feed) put(one session.Event) {
 
 // opened returns the ID of the session when it is known; it is empty if the feed has ended before. The error is the cause of ctx.
 func (f *feed) opened(ctx context.Context) (keeper string, err error) {
-	for {
+	for f.name != "" {
 		f.h.mu.Lock()
 		keeper, over, news := f.keeper, f.over, f.news
 		f.h.mu.Unlock()
@@ -217,6 +223,7 @@ func (f *feed) opened(ctx context.Context) (keeper string, err error) {
 			return "", context.Cause(ctx)
 		}
 	}
+	return "", nil
 }
 
 // mostBatch is how much is written at once, in bytes, before a viewer looks again what is still remembered.

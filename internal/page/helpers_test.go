@@ -33,6 +33,7 @@ type stand struct {
 	id        string
 	events    []session.Event
 	news      chan struct{}
+	made      chan struct{} // there may be a new session
 	ended     bool
 	lists     int // how often it was asked
 	open      int // sessions that are not disconnected
@@ -45,7 +46,9 @@ type stand struct {
 	refuses   error // what an answer comes to
 }
 
-func newStand() *stand { return &stand{id: "k1", news: make(chan struct{})} }
+func newStand() *stand {
+	return &stand{id: "k1", news: make(chan struct{}), made: make(chan struct{}, 1)}
+}
 
 func (s *stand) change(how func()) {
 	s.mu.Lock()
@@ -95,6 +98,35 @@ func (s *stand) Questions(context.Context) ([]questions.Open, error) {
 	return s.questions, nil
 }
 
+func (s *stand) AwaitQuestion(ctx context.Context, known func(id string) bool) error {
+	return s.await(ctx, func() bool {
+		return slices.ContainsFunc(s.questions, func(q questions.Open) bool { return !known(q.ID) })
+	})
+}
+
+// await waits for something. It holds mu while it looks.
+func (s *stand) await(ctx context.Context, is func() bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !is() {
+		news := s.news
+		s.mu.Unlock()
+		var err error
+		select {
+		case <-news:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		s.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stand) Made() (<-chan struct{}, func(), error) { return s.made, func() {}, nil }
+
 // Sheet shows the texts as they are, and offers all there is.
 func (s *stand) Sheet(q questions.Open) page.Sheet {
 	s.mu.Lock()
@@ -142,6 +174,24 @@ func (o *opened) Disconnect() {
 		o.open--
 		o.mu.Unlock()
 	})
+}
+
+func (o *opened) Noticed(ctx context.Context, after int64) (list []session.Event, err error) {
+	err = o.await(ctx, func() bool {
+		if o.ended {
+			return true
+		}
+		for _, e := range o.events {
+			if e.Seq > after && e.Notice != nil {
+				list = append(list, e)
+			}
+		}
+		return len(list) > 0
+	})
+	if err == nil && len(list) == 0 {
+		err = session.ErrClosed
+	}
+	return list, err
 }
 
 func (o *opened) Events(ctx context.Context, after int64) ([]session.Event, error) {
@@ -236,6 +286,8 @@ type line struct {
 	Kind, Keeper, Why, Error, Script, Session string
 	Seq, Missed                               int64
 	Text                                      []byte
+	Notice                                    page.Notice
+	Notices                                   int64
 	Resumed, Stderr                           bool
 	ExitCode                                  int     `json:"exit_code"`
 	Cut                                       int     `json:"cut"`

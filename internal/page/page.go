@@ -4,7 +4,7 @@
 //
 // The way of a request: [Handler.ServeHTTP] refuses what may not be answered (guard.go), then answers with an asset (assets.go), with a
 // JSON value (api.go), with a stream of events (stream.go), or with a WebSocket that shows a terminal (socket.go), by which a person may
-// type into it (typing.go). Questions and their answers are in answers.go. All who watch a session share one feed of its events (feed.go), and all who ask the same thing at about the
+// type into it (typing.go). Questions and their answers are in answers.go; what a person is told who does not look is in notices.go. All who watch a session share one feed of its events (feed.go), and all who ask the same thing at about the
 // same time share one answer (memo.go). [Serve] listens (serve.go).
 //
 // The API, all of it with "Authorization: Bearer TOKEN", and all of it GET but for answers and stops:
@@ -18,7 +18,7 @@
 //	/api/jobs/ID/search?session=NAME&pattern=RE    {"matches": [{"number", "text"}], "more", "dropped"}; at most 100 lines
 //	POST /api/jobs/ID/stop?session=NAME      stops it; the job as in the list, when it has ended
 //	/api/terminals?session=NAME              {"terminals": [...]}, the newest last
-//	/api/events?session=NAME&keeper=ID&after=N    a stream, see stream.go
+//	/api/events?session=NAME&keeper=ID&after=N&notices=M    a stream, see stream.go
 //	/metrics                                 what there is to count, for Prometheus, as text
 //	/api/terminal                            a WebSocket, whose token is in its first message, see socket.go
 //
@@ -51,8 +51,12 @@ type Sessions interface {
 	// Open returns a session by its name, and never makes one: the error is session.ErrNotFound then.
 	Open(ctx context.Context, name string) (Session, error)
 
-	// Questions returns what people are asked now, the oldest first.
+	// Questions returns what people are asked now, the oldest first. AwaitQuestion waits until there is one whose ID is not known.
 	Questions(ctx context.Context) ([]questions.Open, error)
+	AwaitQuestion(ctx context.Context, known func(id string) bool) error
+
+	// Made is that of keeper.Registry.
+	Made() (news <-chan struct{}, done func(), err error)
 
 	Desk
 }
@@ -62,8 +66,9 @@ type Session interface {
 	// ID is another one for each program that has had the session: the numbers of events are only comparable for the same ID.
 	ID() string
 
-	// Events is that of session.Handle.
+	// Events and Noticed are those of session.Handle.
 	Events(ctx context.Context, after int64) ([]session.Event, error)
+	Noticed(ctx context.Context, after int64) ([]session.Event, error)
 
 	// Jobs is that of session.Handle.
 	Jobs() (jobs.Handle, error)
@@ -83,6 +88,10 @@ type Options struct {
 	// Answering allows whoever has the token to answer questions. What runs in a session, a job or a terminal of limpet cannot, as far as
 	// it can be seen where a request comes from.
 	Answering bool
+
+	// Notify, if it is not nil, is called by [Serve] for each notice from then on, and for each question that waits already, in order and one at a time. So many
+	// notices were missed before it, as the calls took too long. It must return when ctx ends.
+	Notify func(ctx context.Context, n Notice, missed int64)
 
 	// TLS has [Serve] talk TLS, by its certificates. Nil means none: then the address must be one of the loopback.
 	TLS *tls.Config
@@ -110,6 +119,7 @@ type Handler struct {
 	feeds   map[string]*feed // by the names of sessions
 	seats   map[string]*seat // of the terminals into which somebody types
 	log     []loggedJSON     // the last answers
+	notices notices
 	counts  counts
 	viewers int // streams and WebSockets that are open
 	closed  bool
@@ -145,6 +155,7 @@ func New(sessions Sessions, token string, addr net.Addr, opts *Options) (*Handle
 	}
 	h.allow(addr.String())
 	h.life, h.end = context.WithCancel(context.Background())
+	h.notices.news = make(chan struct{})
 	h.memo.answers, h.counts.seen = make(map[string]*answer), make(map[string]int64)
 	return h, nil
 }
@@ -230,13 +241,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // FromPlace returns the sessions of a place. Asking is the directory in which programs ask people: see [keeper.Registry.Questions].
-func FromPlace(place keeper.Place, asking string, desk Desk) Sessions {
+func FromPlace(place *keeper.Registry, asking string, desk Desk) Sessions {
 	return ofPlace{desk, place, asking}
 }
 
 type ofPlace struct {
 	Desk
-	place  keeper.Place
+	place  *keeper.Registry
 	asking string
 }
 
@@ -253,6 +264,12 @@ func (p ofPlace) Open(ctx context.Context, name string) (Session, error) {
 func (p ofPlace) Questions(ctx context.Context) ([]questions.Open, error) {
 	return questions.List(ctx, p.asking)
 }
+
+func (p ofPlace) AwaitQuestion(ctx context.Context, known func(id string) bool) error {
+	return questions.Dir(p.asking).AwaitOther(ctx, known)
+}
+
+func (p ofPlace) Made() (news <-chan struct{}, done func(), err error) { return p.place.Made() }
 
 type kept struct{ *keeper.Kept }
 

@@ -51,6 +51,10 @@ func Serve(ctx context.Context, listener net.Listener, h *Handler) error {
 		server.Protocols.SetHTTP1(true) // WebSockets are of that.
 		serve = func() error { return server.ServeTLS(bounded, "", "") }
 	}
+	if h.opts.Notify != nil {
+		h.attend()
+		h.begin(h.tellNotices) // If it is closed, there is nobody to tell.
+	}
 	served := make(chan error, 1)
 	go func() { served <- serve() }()
 	var err error

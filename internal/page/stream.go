@@ -30,16 +30,32 @@ type hello struct {
 	// begins with the first event that is remembered, as what was asked for is that of another Keeper.
 	Keeper  string `json:"keeper"`
 	Resumed bool   `json:"resumed"`
+
+	Notices int64 `json:"notices"` // the number behind which they are told, if they are
 }
 
 // serveEvents answers with a stream of the events of a session, until it ends or the browser is gone: one JSON object a line, the first of
 // them a hello, the others events in the order of their numbers, and the last, if the server ends it, an over. Where a number is left
 // out, events are lost: they came faster than the browser read, or are too old. An empty line says nothing. It begins behind the event
 // of the number after, if that is of the same keeper.
+//
+// With notices=N there are notices among them, those behind that number, of whatever session; "notices=" means those from now on. Without a
+// session there is nothing else in the stream.
 func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, name string) {
 	after, ok := number(w, r, "after")
 	if !ok {
 		return
+	}
+	noticed, ok := number(w, r, "notices")
+	if !ok {
+		return
+	}
+	tells := r.URL.Query().Has("notices")
+	if tells {
+		h.attend()
+		if r.URL.Query().Get("notices") == "" {
+			noticed = h.lastNotice()
+		}
 	}
 	f, err := h.join(name)
 	if err != nil {
@@ -58,8 +74,8 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, name strin
 	if !resumed {
 		after = 0
 	}
-	if keeper != "" {
-		out.value(hello{"hello", name, keeper, resumed})
+	if keeper != "" || name == "" {
+		out.value(hello{"hello", name, keeper, resumed, noticed})
 	}
 	out.flush()
 	beats := time.NewTicker(heartbeat)
@@ -70,7 +86,16 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, name strin
 			out.line(one.json)
 			after = one.seq
 		}
-		if len(batch) > 0 {
+		var told []Notice
+		var more <-chan struct{}
+		if tells {
+			told, more = h.noticesAfter(noticed)
+		}
+		for _, one := range told {
+			out.value(noticeLine{"told", one})
+			noticed = one.Number
+		}
+		if len(batch)+len(told) > 0 {
 			out.flush()
 			continue
 		}
@@ -81,6 +106,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, name strin
 		}
 		select {
 		case <-news:
+		case <-more:
 		case <-beats.C:
 			out.line(nil)
 			out.flush()
@@ -90,6 +116,12 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, name strin
 			return
 		}
 	}
+}
+
+// noticeLine is a notice in a stream.
+type noticeLine struct {
+	Kind   string `json:"kind"` // told
+	Notice Notice `json:"notice"`
 }
 
 // lines writes lines to a browser. After an error it writes nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/fsnotify/fsnotify"
 
@@ -49,6 +50,11 @@ func (d Dir) AnswerPassword(ctx context.Context, id string, secret []byte, given
 
 // Await implements [Desk]. The directory is made if it must be.
 func (d Dir) Await(ctx context.Context) error {
+	return d.AwaitOther(ctx, func(string) bool { return false })
+}
+
+// AwaitOther waits until a question is asked whose ID is not known, as Await does.
+func (d Dir) AwaitOther(ctx context.Context, known func(id string) bool) error {
 	fail := func(err error) error { return fmt.Errorf("waiting for questions: %w", err) }
 	if err := os.MkdirAll(string(d), statedir.DirMode); err != nil {
 		return fail(err)
@@ -62,7 +68,8 @@ func (d Dir) Await(ctx context.Context) error {
 		return fail(err)
 	}
 	for {
-		if open, err := d.List(ctx); err != nil || len(open) > 0 {
+		open, err := d.List(ctx)
+		if err != nil || slices.ContainsFunc(open, func(q Open) bool { return !known(q.ID) }) {
 			return err
 		}
 		select {

@@ -4,7 +4,7 @@
 const KEY = "limpet-token";
 
 /**
- * What limpet serve answers: api.go, answers.go, feed.go, stream.go and jobs.go in internal/page have the same names.
+ * What limpet serve answers: api.go, answers.go, feed.go, stream.go, notices.go and jobs.go in internal/page have the same names.
  *
  * @typedef {{at: string, why: string, dir?: string, running?: string}} Ended
  * @typedef {{
@@ -33,11 +33,14 @@ const KEY = "limpet-token";
  * }} TerminalInfo
  * @typedef {{terminals: TerminalInfo[]}} TerminalList
  *
- * @typedef {{kind: "hello", session: string, keeper: string, resumed: boolean}} Hello  the first line of a stream
+ * @typedef {{kind: "hello", session: string, keeper: string, resumed: boolean, notices: number}} Hello  the first line of a stream
+ * @typedef {{number: number, time: string, kind: string, session?: string, about: string, text: string}} Notice
+ * @typedef {{kind: "told", notice: Notice}} Told
  * @typedef {{kind: "over", why: "ended" | "moved" | "lost", error: string}} Over  the last line, if limpet ends the stream
  * @typedef {{
- *   kind: "begin" | "output" | "end", seq: number, time: string, session: string, command: number, script?: string, cut?: number,
+ *   kind: "begin" | "output" | "end" | "notice", seq: number, time: string, session: string, command: number, script?: string, cut?: number,
  *   dir?: string, text?: string, stderr?: boolean, missed?: number, exit_code: number, elapsed_ms?: number, error?: string,
+ *   notice?: {kind: string, about: string, text: string},
  * }} SessionEvent  text is base64
  *
  * @typedef {{kind: "hello", terminal: TerminalInfo, resumed?: boolean, typing?: boolean}} TerminalHello
@@ -161,15 +164,16 @@ export const getTerminals = (session, signal) => get(`api/terminals?session=${en
 const SILENCE = 35000;
 
 /**
- * Reads the events of a session until limpet ends the stream, or signal aborts it.
- * @param {string} session
+ * Reads the events of a session, and notices, until limpet ends the stream, or signal aborts it.
+ * @param {string} session  "" for none
  * @param {string} keeper  that of the number after; "" for none
  * @param {number} after  the number of the last event that is known
+ * @param {number} notices  the number of the last notice that is known; a negative one for those from now on
  * @param {AbortSignal} signal
- * @param {(line: Hello | SessionEvent | Over) => void} each
+ * @param {(line: Hello | SessionEvent | Told | Over) => void} each
  */
-export async function streamEvents(session, keeper, after, signal, each) {
-  const path = `api/events?session=${encodeURIComponent(session)}&keeper=${encodeURIComponent(keeper)}&after=${after}`;
+export async function streamEvents(session, keeper, after, notices, signal, each) {
+  const path = `api/events?session=${encodeURIComponent(session)}&keeper=${encodeURIComponent(keeper)}&after=${after}&notices=${notices < 0 ? "" : notices}`;
   const own = new AbortController();
   const abort = () => own.abort();
   signal.addEventListener("abort", abort);

@@ -4,6 +4,7 @@ import { Inbox } from "./inbox.mjs";
 import { Jobs } from "./jobs.mjs";
 import { buttonOf, showButtons } from "./list.mjs";
 import { element, Log } from "./log.mjs";
+import { Notices } from "./notices.mjs";
 import { Terminals } from "./terminals.mjs";
 import { duration, harmless } from "./text.mjs";
 
@@ -17,6 +18,12 @@ const log = new Log(by("log"));
 const jobs = new Jobs(by("jobs"), by("jobs-summary"), by("jobs-list"));
 const terminals = new Terminals();
 const inbox = new Inbox();
+const notices = new Notices((name) => {
+  const s = sessions.find((one) => one.name === name && !one.ended);
+  if (s) choose(key(s));
+});
+let noticed = -1; // the number of the last one; negative: it is not known yet
+const NEWS = "limpet-news"; // an event, which has the lists be asked for now
 
 /** @type {import("./api.mjs").Session[]} */
 let sessions = [];
@@ -32,10 +39,10 @@ const pause = (ms) => new Promise((resolve) => {
   const timer = setTimeout(done, ms);
   function done() {
     clearTimeout(timer);
-    document.removeEventListener("visibilitychange", done);
+    for (const name of ["visibilitychange", NEWS]) document.removeEventListener(name, done);
     resolve();
   }
-  document.addEventListener("visibilitychange", done);
+  for (const name of ["visibilitychange", NEWS]) document.addEventListener(name, done);
 });
 
 /** @param {string} text @param {boolean} [bad] */
@@ -63,7 +70,7 @@ function showSessions() {
   }, choose);
   by("none").hidden = sessions.length > 0;
   const run = sessions.filter((s) => s.running).length;
-  document.title = run > 0 ? `(${run}) limpet` : "limpet";
+  notices.setTitle(run > 0 ? `(${run}) limpet` : "limpet");
 }
 
 /** @param {string} of  a key */
@@ -110,7 +117,10 @@ function choose(to) {
   following = new AbortController();
   const s = sessions.find((one) => key(one) === to);
   by("main").hidden = !s;
-  if (!s) return;
+  if (!s) {
+    void follow("", following.signal);
+    return;
+  }
   sessionStorage.setItem(CHOSEN, to);
   log.clear(s.name);
   jobs.clear(s.name);
@@ -120,18 +130,19 @@ function choose(to) {
   button(to)?.scrollIntoView({ block: "nearest" });
   if (s.ended) {
     log.note("The session has ended: what it printed is not remembered.");
+    void follow("", following.signal);
     return;
   }
   void follow(s.name, following.signal);
   void watchSession(s.name, following.signal);
 }
 
-/** Shows the events of a session until it has ended, or another one is chosen. @param {string} name @param {AbortSignal} signal */
+/** Shows the events of a session, and notices, until another one is chosen. @param {string} name  "" for none @param {AbortSignal} signal */
 async function follow(name, signal) {
-  let keeper = "", seq = 0, wait = 250, lost = false, ended = false;
-  while (!signal.aborted && !ended) {
+  let keeper = "", seq = 0, wait = 250, lost = false;
+  while (!signal.aborted) {
     try {
-      await streamEvents(name, keeper, seq, signal, (e) => {
+      await streamEvents(name, keeper, seq, noticed, signal, (e) => {
         if (signal.aborted) return;
         if (lost) {
           lost = false;
@@ -142,10 +153,17 @@ async function follow(name, signal) {
           if (keeper !== "" && !e.resumed) log.note("Another process keeps the session from here on.");
           if (!e.resumed) seq = 0;
           keeper = e.keeper;
+          noticed = e.notices;
+        } else if (e.kind === "told") {
+          noticed = e.notice.number;
+          notices.tell(e.notice);
+          document.dispatchEvent(new Event(NEWS));
         } else if (e.kind === "over") {
-          ended = e.why === "ended";
-          if (ended) log.note("The session has ended.");
-          else if (e.why === "lost") log.note(`The session is not watched any more: ${harmless(e.error)}; trying again`);
+          if (e.why === "ended") {
+            log.note("The session has ended.");
+            name = keeper = "";
+          }
+          if (e.why === "lost") log.note(`The session is not watched any more: ${harmless(e.error)}; trying again`);
         } else {
           if (seq > 0 && e.seq > seq + 1) log.note(`${e.seq - seq - 1} events are missing here: they came too fast, or are too old.`);
           if (seq === 0 && e.seq > 1) log.note("What happened before is not remembered.");
@@ -156,12 +174,12 @@ async function follow(name, signal) {
     } catch (e) {
       if (signal.aborted) return;
       if (e instanceof Failure && e.status === 401) return;
-      if (!lost) {
+      if (!lost && name !== "") {
         lost = true;
         log.note(words(e));
       }
     }
-    if (!ended) await pause(wait * (1 + Math.random()));
+    await pause(wait * (1 + Math.random()));
     wait = Math.min(wait * 2, 10000);
   }
 }
@@ -239,4 +257,5 @@ window.addEventListener("hashchange", () => {
 if (takeToken()) {
   say("connecting");
   void watchLists();
+  void follow("", following.signal);
 } else say("Open the link that limpet serve has printed: this address is not all of it.", true);

@@ -143,6 +143,10 @@ export class Log {
 
   /** @param {import("./api.mjs").SessionEvent} e */
   event(e) {
+    if (e.notice) {
+      this.note(harmless(e.notice.text));
+      return;
+    }
     this.none.hidden = true;
     let c = this.commands.get(e.command);
     if (!c) {

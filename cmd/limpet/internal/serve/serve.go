@@ -22,7 +22,7 @@ import (
 
 // Command is limpet serve.
 func Command(p sessions.Program) *cobra.Command {
-	var listen string
+	var listen, notify string
 	var open, typing, answering bool
 	var pair certificate
 	cmd := &cobra.Command{
@@ -47,10 +47,15 @@ machine, use an SSH tunnel: ssh -L 7334:127.0.0.1:7334 HOST limpet serve --liste
 --tls-key) it is served by https, at any address of this machine, for whoever has the link; the page is reached by the names and addresses
 that the certificate is for, and no other.
 
+--notify runs a command of bash's whenever a question begins to wait, a job ends, waits for what is typed on its terminal, or prints a line that it is
+watched for, and when the program of a terminal ends by itself. It reads what there is to say as one line on its standard input; LIMPET_NOTICE is
+question, password, job_ended, job_matched, job_waits or terminal_ended. One runs at a time, for 30 s at most. A page that is open tells
+the same, and shows it on the desktop to whoever allows that there.
+
 /metrics has numbers for Prometheus, with "Authorization: Bearer" and the token, which is what follows # in the link.
 
 --open has the desktop's browser open the link (xdg-open, or open on macOS).`,
-		Example: "  limpet serve\n  limpet serve --open --allow-typing --allow-answers\n  limpet serve --listen 127.0.0.1:7334",
+		Example: "  limpet serve\n  limpet serve --open --allow-typing --allow-answers\n  limpet serve --listen 127.0.0.1:7334\n  limpet serve --notify 'notify-send limpet \"$(cat)\"'",
 		Args:    noun.Wants(0, 0, "takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if answering && approve.Within() {
@@ -65,7 +70,16 @@ that the certificate is for, and no other.
 			}
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
-			err = serve(ctx, p, addr, open, &page.Options{Typing: typing, Answering: answering, TLS: pair.config, Hosts: pair.hosts})
+			opts := &page.Options{Typing: typing, Answering: answering, TLS: pair.config, Hosts: pair.hosts}
+			if cmd.Flags().Changed("notify") {
+				n, err := newNotifier(cmd, notify, p.Note)
+				if err != nil {
+					return err
+				}
+				defer n.close()
+				opts.Notify = n.tell
+			}
+			err = serve(ctx, p, addr, open, opts)
 			if ended := p.Ended(ctx); ended != nil && err == nil {
 				return ended
 			}
@@ -77,6 +91,7 @@ that the certificate is for, and no other.
 	cmd.Flags().StringVar(&pair.key, "tls-key", "", "the private key of --tls-cert, in PEM, in a `FILE` that nobody else can read")
 	cmd.Flags().BoolVar(&typing, "allow-typing", false, "let whoever has the link type into the sessions' terminals, and stop their jobs")
 	cmd.Flags().BoolVar(&answering, "allow-answers", false, "let whoever has the link answer questions, and give passwords to programs that ask")
+	cmd.Flags().StringVar(&notify, "notify", "", "run `COMMAND` when a question waits, a job ends or waits, or a watched line comes; it reads the text on its stdin")
 	cmd.Flags().BoolVar(&open, "open", false, "open the link in a browser")
 	return cmd
 }
