@@ -83,6 +83,7 @@ func (r *Registry) historyOf(e jobs.Event) {
 	switch e.Kind {
 	case jobs.Ended:
 		n.Kind, n.Text = JobEnded, who+" has ended: "+e.Why
+		r.recordOver(e.Job.Session, e.Job.ID, e.Why)
 	case jobs.Matched:
 		n.Kind, n.Text = JobMatched, fmt.Sprintf("%s printed line %d: %s", who, e.Number, e.Line)
 	case jobs.Waits:
@@ -94,6 +95,21 @@ func (r *Registry) historyOf(e jobs.Event) {
 }
 
 // programNoticed has people told that the program of a terminal has ended by itself.
-func (r *Registry) programNoticed(c terminal.Change, text string) {
+func (r *Registry) programNoticed(c terminal.Change, text, how string) {
+	r.recordOver(c.Info.Session, c.ID, how)
 	r.events.notice(c.Info.Session, Notice{TerminalEnded, c.ID, text}, time.Time{})
+}
+
+// recordOver writes down that a job or a terminal has ended, if that is asked for. Who tells of it does not wait: a file may be locked by another
+// program.
+func (r *Registry) recordOver(name, id, how string) {
+	if r.opts.Record == nil {
+		return
+	}
+	one := Record{Kind: OverRecord, Time: time.Now(), Session: name, Started: id, How: how}
+	r.recording.Go(func() {
+		if err := r.opts.Record(context.Background(), one); err != nil {
+			r.opts.Logger.Warn("limpet: the end of a job or a terminal cannot be recorded", "id", id, "err", err)
+		}
+	})
 }

@@ -225,15 +225,16 @@ func (r *Registry) programEnded(c terminal.Change) {
 	if what == "" {
 		what = strings.Join(c.Info.Argv, " ")
 	}
-	text := fmt.Sprintf("the program of terminal %s (%s) has ended: %s", c.ID, brief(what), c.To)
+	how := string(c.To)
 	switch {
 	case c.Info.Why != "":
-		text += ", " + c.Info.Why
+		how += ", " + c.Info.Why
 	case c.Info.Exit != nil:
-		text += ", " + c.Info.Exit.String()
+		how += ", " + c.Info.Exit.String()
 	}
+	text := fmt.Sprintf("the program of terminal %s (%s) has ended: %s", c.ID, brief(what), how)
 	r.tell(c.Info.Session, notice{text: text, about: c.ID})
-	r.programNoticed(c, text)
+	r.programNoticed(c, text, how)
 }
 
 // Notify queues something to tell, for the next Notices. Of a session that is closed it is

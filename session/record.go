@@ -35,8 +35,11 @@ type Record struct {
 	Stdout, Stderr command.Output
 	Dir            string
 
-	// Started is the id of the job or of the terminal that was started, of EndRecord: they go on.
+	// Started is the id of the job or of the terminal that was started, of EndRecord: they go on. Of OverRecord it is that which has ended.
 	Started string
+
+	// How says how it has ended, of OverRecord.
+	How string
 
 	// Err is what went wrong, of EndRecord, or why it was not done, of RefusedRecord.
 	Err error
@@ -46,13 +49,14 @@ type Record struct {
 type RecordKind string
 
 // The kinds of records. Each action has a BeginRecord, and then an EndRecord when it is over, or else a RefusedRecord alone; what is typed has
-// no end.
+// no end. A job or a terminal has an OverRecord when it has ended; of a terminal whose program was ended with its session, or by Close, there is none.
 const (
 	OpenRecord    RecordKind = "open"
 	BeginRecord   RecordKind = "begin"
 	EndRecord     RecordKind = "end"
 	RefusedRecord RecordKind = "refused"
 	CloseRecord   RecordKind = "close"
+	OverRecord    RecordKind = "over"
 )
 
 // record writes something down, if that is asked for. The error is a [*shell.RefusedError].

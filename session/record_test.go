@@ -24,6 +24,7 @@ import (
 type record struct {
 	mu     sync.Mutex
 	lines  []session.Record
+	overs  []session.Record // which come when they come
 	broken error
 }
 
@@ -33,7 +34,11 @@ func (r *record) take(_ context.Context, one session.Record) error {
 	if r.broken != nil {
 		return r.broken
 	}
-	r.lines = append(r.lines, one)
+	if one.Kind == session.OverRecord {
+		r.overs = append(r.overs, one)
+	} else {
+		r.lines = append(r.lines, one)
+	}
 	return nil
 }
 
@@ -97,6 +102,37 @@ func TestAllThatIsDoneIsRecorded(t *testing.T) {
 		ids[line.ID]++
 	}
 	assert.Equal(t, map[int64]int{0: 3, 1: 2, 2: 2, 3: 2, 4: 2, 5: 1, 6: 2}, ids)
+}
+
+// A job, and a terminal whose program ends, are started long before they end.
+func TestTheEndOfAJobAndOfATerminalIsRecorded(t *testing.T) {
+	var rec record
+	r := registry(t, &session.Options{Record: rec.take})
+	s := open(t, r, "s")
+	ctx := testenv.Context(t)
+	job, err := s.StartJob(ctx, jobs.Spec{Command: "exit 3"})
+	require.NoError(t, err)
+	long, err := s.StartJob(ctx, jobs.Spec{Command: "exec sleep 1000"})
+	require.NoError(t, err)
+	one, err := s.StartTerminal(ctx, terminal.Spec{Line: "exit 4"})
+	require.NoError(t, err)
+	over := func() map[string]string {
+		rec.mu.Lock()
+		defer rec.mu.Unlock()
+		all := make(map[string]string)
+		for _, line := range rec.overs {
+			assert.Equal(t, "s", line.Session)
+			assert.False(t, line.Time.IsZero())
+			assert.NotContains(t, all, line.Started, "told once")
+			all[line.Started] = line.How
+		}
+		return all
+	}
+	testenv.Await(t, "both", func() bool { return len(over()) == 2 })
+	assert.Equal(t, "exit 3", over()[job.ID])
+	assert.Contains(t, over()[one.Info().ID], "exit 4")
+	require.NoError(t, r.Close())
+	assert.Contains(t, over(), long.ID, "Close waits until it is written down")
 }
 
 func TestWhatIsRefusedIsRecordedWithTheReason(t *testing.T) {

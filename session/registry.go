@@ -45,7 +45,8 @@ type Registry struct {
 	terminals *terminal.Registry
 	attach    *remote.Server // nil if other programs cannot reach the terminals
 	notices   notices
-	actions   atomic.Int64 // that were recorded
+	actions   atomic.Int64   // that were recorded
+	recording sync.WaitGroup // of what has ended
 	events    events
 
 	closeOne sync.Once

@@ -38,7 +38,8 @@ type Entry struct {
 	Seconds  float64 `json:"seconds,omitempty"`
 	Stdout   *Output `json:"stdout,omitempty"`
 	Stderr   *Output `json:"stderr,omitempty"`
-	Started  string  `json:"started,omitempty"` // a job or a terminal, which goes on
+	Started  string  `json:"started,omitempty"` // a job or a terminal, which goes on, or of an over has ended
+	How      string  `json:"how,omitempty"`     // an over: how it has ended
 	Error    string  `json:"error,omitempty"`
 
 	// What a person answered, of an answer. Error is why nobody did.
@@ -69,6 +70,9 @@ func Of(r session.Record) Entry {
 	e := Entry{
 		Time: r.Time, Kind: string(r.Kind), Session: r.Session, ID: r.ID, Action: string(r.Action.Kind),
 		Dir: r.Action.Dir, Input: r.Action.Input, Started: r.Started,
+	}
+	if r.How != "" {
+		e.How = e.text(r.How)
 	}
 	if r.Err != nil {
 		e.Error = e.text(r.Err.Error())

@@ -75,6 +75,8 @@ func (r recorded) entry(e audit.Entry) error {
 		default:
 			done("done")
 		}
+	case "over":
+		say("-- " + noun.OneLine(e.Started+" has ended: "+e.How))
 	case "refused":
 		for _, line := range typed(e.Dir, e.Script) {
 			say(line)
