@@ -75,9 +75,11 @@ func TestThePageIsDarkLightAndNarrow(t *testing.T) {
 	assert.Equal(t, "rgb(251, 251, 250)", background())
 	b.takes()
 	b.do(keys(0, "clear"+kb.Enter))
-	b.sees("!" + row(`text.includes("hostname")`))
+	prompt := row(`text.trim() === ">"`) // Else the terminal echoes what is typed, and the shell again.
+	b.sees("!" + row(`text.includes("hostname")`) + " && " + prompt)
 	b.do(keys(0, "head -n 4 total.go; seq 3"+kb.Enter))
-	b.shows("3")
+	b.sees(row(`text.trim() === "3"`))
+	b.sees(prompt)
 	b.do(keys(0, "# a person types here"))
 	b.shows("# a person types here")
 	b.draws("light")
