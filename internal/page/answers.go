@@ -184,20 +184,29 @@ func fromSession(r *http.Request) bool {
 
 // readAnswer reads the body of a request. The caller overwrites the answer's Secret, also after an error.
 func readAnswer(w http.ResponseWriter, r *http.Request) (a Answer, status int, err error) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return a, http.StatusUnsupportedMediaType, errors.New("an answer is application/json")
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyPatience)) // A connection has deadlines.
-	body := make([]byte, r.ContentLength)                                           // It is bounded: see refuses.
+	body, status, err := readBody(w, r)
 	defer clear(body)
-	if _, err := io.ReadFull(r.Body, body); err != nil {
-		return a, http.StatusBadRequest, fmt.Errorf("reading the answer: %w", err)
+	if err != nil {
+		return a, status, err
 	}
 	// Not by a Decoder, which has a copy of its own of what may be secret.
 	if err := json.Unmarshal(body, &a); err != nil || a.Digest == "" || a.Answer == "" {
 		return a, http.StatusBadRequest, errors.New(`an answer is {"digest", "answer", "reason", "secret"}`) // The error may quote it.
 	}
 	return a, 0, nil
+}
+
+// readBody reads the body of a request, of which guard.go has seen that it is not too long; it returns what has come of it also with an error.
+func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, http.StatusUnsupportedMediaType, errors.New("what is sent must be application/json")
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyPatience)) // A connection has deadlines.
+	body = make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, body); err != nil {
+		return body, http.StatusBadRequest, fmt.Errorf("reading what is sent: %w", err)
+	}
+	return body, 0, nil
 }
 
 // badAnswerError is one that a question does not offer.

@@ -18,11 +18,19 @@ const (
 	mostBrief     = 2 << 10
 )
 
-// serveAPI answers a request that has the token.
-func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request) {
+// jobPath is before the ID of a job.
+const jobPath = "/api/jobs/"
+
+// serveAPI answers a request that its token allows.
+func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, as rights) {
 	switch r.URL.Path {
 	case "/api/sessions":
-		h.answered(w, r, r.URL.Path, h.listSessions)
+		h.answered(w, r, r.URL.Path+as.key(), func(ctx context.Context) (any, error) {
+			if as.share != nil {
+				return h.listShared(ctx, as.share)
+			}
+			return h.listSessions(ctx)
+		})
 		return
 	case "/api/questions":
 		h.answered(w, r, r.URL.Path, h.listQuestions)
@@ -38,10 +46,15 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request) {
 		h.serveQuestion(w, r, id)
 		return
 	}
+	if rest, ok := strings.CutPrefix(r.URL.Path, sharesPath); ok && (rest == "" || rest[0] == '/') {
+		h.serveShares(w, r, rest)
+		return
+	}
 	name := r.URL.Query().Get("session")
-	ofJob, ok := strings.CutPrefix(r.URL.Path, "/api/jobs/")
+	of := as.of(name)
+	ofJob, ok := strings.CutPrefix(r.URL.Path, jobPath)
 	id, what, _ := strings.Cut(ofJob, "/")
-	aJob := map[string]func(http.ResponseWriter, *http.Request, string, string){"log": h.serveLog, "search": h.serveSearch, "stop": h.serveStop}[what]
+	aJob := map[string]func(http.ResponseWriter, *http.Request, rights, which, string){"log": h.serveLog, "search": h.serveSearch, "stop": h.serveStop}[what]
 	switch {
 	case r.URL.Path == "/api/events", r.URL.Path == "/api/jobs", r.URL.Path == "/api/terminals":
 	case ok && aJob != nil && session.ValidName(id): // An ID has the same characters, and none that mean something in a path.
@@ -51,17 +64,17 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case name == "" && r.URL.Path == "/api/events" && r.URL.Query().Has("notices"):
-		h.serveEvents(w, r, name)
+		h.serveEvents(w, r, of)
 	case !session.ValidName(name):
 		refuse(w, http.StatusBadRequest, "wants session=NAME")
 	case ok:
-		aJob(w, r, name, id)
+		aJob(w, r, as, of, id)
 	case r.URL.Path == "/api/jobs":
-		h.answered(w, r, r.URL.Path+"\x00"+name, func(ctx context.Context) (any, error) { return h.listJobs(ctx, name) })
+		h.answered(w, r, jobsKey(as, of), func(ctx context.Context) (any, error) { return h.listJobs(ctx, as, of) })
 	case r.URL.Path == "/api/terminals":
-		h.answered(w, r, r.URL.Path+"\x00"+name, func(ctx context.Context) (any, error) { return h.listTerminals(ctx, name) })
+		h.answered(w, r, r.URL.Path+"\x00"+of.key()+as.key(), func(ctx context.Context) (any, error) { return h.listTerminals(ctx, as, of) })
 	default:
-		h.serveEvents(w, r, name)
+		h.serveEvents(w, r, of)
 	}
 }
 
@@ -123,7 +136,8 @@ func toSessionJSON(l keeper.Listed) sessionJSON {
 
 type sessionsJSON struct {
 	Sessions []sessionJSON `json:"sessions"`
-	Typing   bool          `json:"typing"` // whether people may type into terminals
+	Typing   bool          `json:"typing"`          // whether people may type into terminals
+	Share    *sharedJSON   `json:"share,omitempty"` // of a page that was shared
 }
 
 func (h *Handler) listSessions(ctx context.Context) (any, error) {

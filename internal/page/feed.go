@@ -69,9 +69,9 @@ type line struct {
 // feed has the last events of a session for all who watch it. It has one goroutine, which ends when nobody watches any more, or the
 // session has ended. All fields but the first ones are guarded by the Handler's mu: what is done under it is short.
 type feed struct {
-	h    *Handler
-	name string
-	end  context.CancelFunc
+	h   *Handler
+	of  which
+	end context.CancelFunc
 
 	keeper  string // Session.ID; empty until it is known
 	lines   []line
@@ -89,7 +89,7 @@ type over struct {
 }
 
 // join returns the feed of a session, for one more viewer, who must leave it. That of no session has nothing.
-func (h *Handler) join(name string) (*feed, error) {
+func (h *Handler) join(of which) (*feed, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -98,16 +98,16 @@ func (h *Handler) join(name string) (*feed, error) {
 	case h.viewers >= mostViewers:
 		return nil, errViewers
 	}
-	f := h.feeds[name]
-	if f == nil && name == "" {
+	f := h.feeds[of]
+	if f == nil && of == (which{}) {
 		f = &feed{h: h, end: func() {}, news: make(chan struct{})}
-		h.feeds[name] = f
+		h.feeds[of] = f
 	}
 	if f == nil {
 		var ctx context.Context
-		f = &feed{h: h, name: name, news: make(chan struct{})}
+		f = &feed{h: h, of: of, news: make(chan struct{})}
 		ctx, f.end = context.WithCancel(h.life)
-		h.feeds[name] = f
+		h.feeds[of] = f
 		h.work.Go(func() { f.follow(ctx) })
 	}
 	f.viewers++
@@ -129,14 +129,14 @@ func (f *feed) leave() {
 // forget has the next viewer get another feed, and ends this one. The caller holds mu.
 func (f *feed) forget() {
 	f.end()
-	if f.h.feeds[f.name] == f {
-		delete(f.h.feeds, f.name)
+	if f.h.feeds[f.of] == f {
+		delete(f.h.feeds, f.of)
 	}
 }
 
 // follow is the goroutine of a feed.
 func (f *feed) follow(ctx context.Context) {
-	s, err := f.h.sessions.Open(ctx, f.name)
+	s, err := f.h.open(ctx, f.of)
 	if err != nil {
 		f.stop(err)
 		return
@@ -191,6 +191,9 @@ func (f *feed) put(one session.Event) {
 	f.h.mu.Lock()
 	f.h.counts.event(f.keeper, one)
 	f.h.mu.Unlock()
+	if f.of.id != "" { // By a share link. It may be about a job that a session of its name has left before: see which.has.
+		one.Notice = nil
+	}
 	b, err := json.Marshal(toEvent(one))
 	if err != nil {
 		return // Only a time beyond the year 9999 fails; the number that is missing is shown as a gap.
@@ -210,7 +213,7 @@ func (f *feed) put(one session.Event) {
 
 // opened returns the ID of the session when it is known; it is empty if the feed has ended before. The error is the cause of ctx.
 func (f *feed) opened(ctx context.Context) (keeper string, err error) {
-	for f.name != "" {
+	for f.of != (which{}) {
 		f.h.mu.Lock()
 		keeper, over, news := f.keeper, f.over, f.news
 		f.h.mu.Unlock()

@@ -1,8 +1,6 @@
 package page
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"net/http"
 	"strings"
@@ -42,29 +40,60 @@ func isAPI(r *http.Request) bool {
 	return r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == metricsPath
 }
 
-// refuses returns the status and the reason with which a request is refused; 0 if it is to be answered. The order matters: a request that
-// another site has made learns nothing, not even whether its token is right.
-func (h *Handler) refuses(r *http.Request) (status int, why string) {
-	answers := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, questionPath)
-	stops := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/api/jobs/") && strings.HasSuffix(r.URL.Path, "/stop")
+// posts reports whether a request changes something, as POST does at some paths, and how many bytes its body has at most.
+func posts(r *http.Request) (posts bool, most int64) {
+	path := r.URL.Path
+	switch {
+	case r.Method != http.MethodPost:
+		return false, 0
+	case strings.HasPrefix(path, questionPath):
+		return true, mostAnswer
+	case path == sharesPath:
+		return true, mostWanted
+	}
+	return strings.HasPrefix(path, jobPath) && strings.HasSuffix(path, "/stop") || strings.HasPrefix(path, sharesPath+"/") && strings.HasSuffix(path, "/revoke"), 0
+}
+
+// refuses returns the status and the reason with which a request is refused; 0 if it is to be answered, with the rights of its token. The
+// order matters: a request that another site has made learns nothing, not even whether its token is right.
+func (h *Handler) refuses(r *http.Request) (as rights, status int, why string) {
+	changes, most := posts(r)
+	if status, why := h.refusesForm(r, changes, most); status != 0 {
+		return rights{}, status, why
+	}
+	if !isAPI(r) || r.URL.Path == terminalPath { // A file is no secret; the token of a WebSocket is in its first message.
+		return rights{}, 0, ""
+	}
+	switch as = h.rightsFor(r); {
+	case as == rights{}:
+		return as, http.StatusUnauthorized, wrongToken + ": open the link that it has printed, or ask for another share link"
+	case !as.allow(needOf(r), r.URL.Query().Get("session"), ""):
+		return as, http.StatusForbidden, "this share link does not allow that"
+	}
+	return as, 0, ""
+}
+
+// wrongToken is what whoever has no token is told, the same as whoever has the one of a share that is over.
+const wrongToken = "the token is not that of this limpet serve, or not valid any more"
+
+// refusesForm is refuses as far as the token has no part in it.
+func (h *Handler) refusesForm(r *http.Request, changes bool, most int64) (status int, why string) {
 	switch {
 	case !h.hosts[r.Host]:
 		// DNS rebinding: a name of another site that leads here. Its page would be of the same origin as this one.
 		return http.StatusForbidden, fmt.Sprintf("nothing is answered for the host %.100q: open the link that limpet serve has printed", r.Host)
 	case !h.fromHere(r):
 		return http.StatusForbidden, "another site may not ask here"
-	case (answers || stops) && r.Header.Get("Origin") == "": // Browsers send it with each POST.
+	case changes && r.Header.Get("Origin") == "": // Browsers send it with each POST.
 		return http.StatusForbidden, "what changes something must have the Origin of the page"
-	case r.Method != http.MethodGet && !answers && !stops:
-		return http.StatusMethodNotAllowed, "only GET is answered, and POST for the answer to a question and for the stop of a job"
+	case r.Method != http.MethodGet && !changes:
+		return http.StatusMethodNotAllowed, "only GET is answered, and POST for the answer to a question, the stop of a job, and share links"
 	case len(r.URL.RawQuery) > mostQuery:
 		return http.StatusRequestURITooLong, fmt.Sprintf("the query is longer than %d bytes", mostQuery)
-	case answers && (r.ContentLength < 0 || r.ContentLength > mostAnswer):
-		return http.StatusRequestEntityTooLarge, fmt.Sprintf("an answer has a Content-Length of at most %d bytes", mostAnswer)
-	case r.ContentLength != 0 && !answers:
+	case r.ContentLength != 0 && most == 0:
 		return http.StatusRequestEntityTooLarge, "a request has no body here"
-	case isAPI(r) && r.URL.Path != terminalPath && !h.knows(r): // A WebSocket's is in its first message.
-		return http.StatusUnauthorized, "the token is not that of this limpet serve: open the link that it has printed"
+	case r.ContentLength < 0 || r.ContentLength > most:
+		return http.StatusRequestEntityTooLarge, fmt.Sprintf("what is sent has a Content-Length of at most %d bytes", most)
 	}
 	return 0, ""
 }
@@ -82,17 +111,6 @@ func (h *Handler) fromHere(r *http.Request) bool {
 	}
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "" || site == "same-origin"
-}
-
-// knows reports whether a request has the token.
-func (h *Handler) knows(r *http.Request) bool {
-	said, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return ok && h.isToken(said)
-}
-
-func (h *Handler) isToken(said string) bool {
-	hash := sha256.Sum256([]byte(said))
-	return subtle.ConstantTimeCompare(hash[:], h.token[:]) == 1
 }
 
 // refusal is the body of an answer that is an error.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,6 +32,7 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 type stand struct {
 	mu        sync.Mutex
 	id        string
+	created   time.Time
 	events    []session.Event
 	news      chan struct{}
 	made      chan struct{} // there may be a new session
@@ -159,6 +161,8 @@ type opened struct {
 }
 
 func (o *opened) ID() string                 { return o.id }
+func (o *opened) SessionID() string          { return o.id }
+func (o *opened) Created() time.Time         { return o.created }
 func (o *opened) Jobs() (jobs.Handle, error) { return o.jobs, nil }
 func (o *opened) Terminals() *remote.Client {
 	c, err := remote.Dial(context.Background(), o.terminals.Dir(), o.terminals.Owner())

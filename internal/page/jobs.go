@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -52,10 +53,14 @@ type jobsJSON struct {
 	Stopping bool      `json:"stopping"` // whether people may stop them
 }
 
-func (h *Handler) listJobs(ctx context.Context, name string) (any, error) {
-	out := jobsJSON{Jobs: []jobJSON{}, Stopping: h.opts.Typing}
-	err := h.withJobs(ctx, name, func(all jobs.Handle) error {
+// jobsKey is that of the list of a session's jobs.
+func jobsKey(as rights, of which) string { return "/api/jobs\x00" + of.key() + as.key() }
+
+func (h *Handler) listJobs(ctx context.Context, as rights, of which) (any, error) {
+	out := jobsJSON{Jobs: []jobJSON{}, Stopping: as.mayType(h.opts)}
+	err := h.withJobs(ctx, of, func(all jobs.Handle, has func(jobs.Job) bool) error {
 		list, err := all.List(jobs.Filter{All: true})
+		list = slices.DeleteFunc(list, func(one jobs.Job) bool { return !has(one) })
 		for _, one := range lastOf(list, mostJobs) {
 			out.Jobs = append(out.Jobs, toJobJSON(one))
 		}
@@ -65,9 +70,24 @@ func (h *Handler) listJobs(ctx context.Context, name string) (any, error) {
 	return out, err
 }
 
-// withJobs calls do with the jobs of a session. They are out of reach when ctx ends, and when it returns.
-func (h *Handler) withJobs(ctx context.Context, name string, do func(jobs.Handle) error) error {
-	s, err := h.sessions.Open(ctx, name)
+// withJob calls do with the jobs of a session for the sake of one, as withJobs. The error is jobs.ErrNotFound if the session does not have it.
+func (h *Handler) withJob(ctx context.Context, of which, id string, do func(jobs.Handle) error) error {
+	return h.withJobs(ctx, of, func(all jobs.Handle, has func(jobs.Job) bool) error {
+		job, err := all.Get(id)
+		if err == nil && !has(job) {
+			err = fmt.Errorf("job %s: %w", id, jobs.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		return do(all)
+	})
+}
+
+// withJobs calls do with the jobs of a session. They are out of reach when ctx ends, and when it returns. Among them are those that a
+// session of its name has left before, which has excludes for a share.
+func (h *Handler) withJobs(ctx context.Context, of which, do func(all jobs.Handle, has func(jobs.Job) bool) error) error {
+	s, err := h.open(ctx, of)
 	if err != nil {
 		return err
 	}
@@ -77,9 +97,9 @@ func (h *Handler) withJobs(ctx context.Context, name string, do func(jobs.Handle
 	if err != nil {
 		return err
 	}
-	err = do(all)
+	err = do(all, func(one jobs.Job) bool { return of.has(s, one.Started) })
 	if ctx.Err() != nil {
-		return fmt.Errorf("asking for the jobs of session %q: %w", name, context.Cause(ctx))
+		return fmt.Errorf("asking for the jobs of session %q: %w", of.name, context.Cause(ctx))
 	}
 	return err
 }
@@ -95,7 +115,7 @@ type logJSON struct {
 }
 
 // serveLog answers with the output of a job from an offset on, and does not wait for more.
-func (h *Handler) serveLog(w http.ResponseWriter, r *http.Request, name, id string) {
+func (h *Handler) serveLog(w http.ResponseWriter, r *http.Request, _ rights, of which, id string) {
 	from, ok := number(w, r, "from")
 	if !ok {
 		return
@@ -103,9 +123,9 @@ func (h *Handler) serveLog(w http.ResponseWriter, r *http.Request, name, id stri
 	if r.URL.Query().Get("from") == "" {
 		from = -1
 	}
-	h.answered(w, r, fmt.Sprintf("log\x00%s\x00%s\x00%d", name, id, from), func(ctx context.Context) (any, error) {
+	h.answered(w, r, fmt.Sprintf("log\x00%s\x00%s\x00%d", of.key(), id, from), func(ctx context.Context) (any, error) {
 		var out logJSON
-		err := h.withJobs(ctx, name, func(all jobs.Handle) (err error) {
+		err := h.withJob(ctx, of, id, func(all jobs.Handle) (err error) {
 			out, err = readLog(ctx, all, id, from)
 			return err
 		})

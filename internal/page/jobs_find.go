@@ -32,15 +32,15 @@ type matchJSON struct {
 }
 
 // serveSearch answers with the lines of a job's output that match a regular expression.
-func (h *Handler) serveSearch(w http.ResponseWriter, r *http.Request, name, id string) {
+func (h *Handler) serveSearch(w http.ResponseWriter, r *http.Request, _ rights, of which, id string) {
 	pattern := r.URL.Query().Get("pattern")
 	if _, err := regexp.Compile(pattern); err != nil || pattern == "" {
 		refuse(w, http.StatusBadRequest, fmt.Sprintf("wants a regular expression (RE2), and %q is none", cut(pattern, 100)))
 		return
 	}
-	h.answered(w, r, fmt.Sprintf("search\x00%s\x00%s\x00%s", name, id, pattern), func(ctx context.Context) (any, error) {
+	h.answered(w, r, fmt.Sprintf("search\x00%s\x00%s\x00%s", of.key(), id, pattern), func(ctx context.Context) (any, error) {
 		out := foundJSON{Matches: []matchJSON{}}
-		err := h.withJobs(ctx, name, func(all jobs.Handle) error {
+		err := h.withJob(ctx, of, id, func(all jobs.Handle) error {
 			found, err := all.Search(id, pattern, jobs.SearchOptions{Max: mostFound})
 			for _, m := range found.Matches {
 				out.Matches = append(out.Matches, matchJSON{m.Number, cut(m.Text, mostBrief)})
@@ -53,14 +53,14 @@ func (h *Handler) serveSearch(w http.ResponseWriter, r *http.Request, name, id s
 }
 
 // serveStop stops a job, and answers when it has ended. It goes on if the browser is gone.
-func (h *Handler) serveStop(w http.ResponseWriter, r *http.Request, name, id string) {
+func (h *Handler) serveStop(w http.ResponseWriter, r *http.Request, as rights, of which, id string) {
 	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		refuse(w, http.StatusMethodNotAllowed, "a job is stopped by POST")
 		return
-	case !h.opts.Typing:
-		refuse(w, http.StatusForbidden, fmt.Sprintf("nothing is stopped here: limpet serve was started without --allow-typing; stop it at a terminal: limpet jobs stop -s %s %s", name, id))
+	case !as.mayType(h.opts):
+		refuse(w, http.StatusForbidden, fmt.Sprintf("nothing is stopped here: limpet serve was started without --allow-typing; stop it at a terminal: limpet jobs stop -s %s %s", of.name, id))
 		return
 	case !h.enter():
 		refuse(w, http.StatusServiceUnavailable, errClosed.Error())
@@ -71,12 +71,12 @@ func (h *Handler) serveStop(w http.ResponseWriter, r *http.Request, name, id str
 	ctx, cancel := context.WithTimeout(h.life, stopPatience)
 	defer cancel()
 	var out jobJSON
-	err := h.withJobs(ctx, name, func(all jobs.Handle) error {
+	err := h.withJob(ctx, of, id, func(all jobs.Handle) error {
 		stopped, err := all.Stop(ctx, id)
 		out = toJobJSON(stopped.Job)
 		return err
 	})
-	h.memo.forget("/api/jobs\x00" + name)
+	h.memo.forget(jobsKey(as, of), jobsKey(rights{owner: true}, which{name: of.name}))
 	if err != nil {
 		refuse(w, statusOf(err), err.Error())
 		return

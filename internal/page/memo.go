@@ -11,6 +11,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/questions"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/terminal"
 )
 
 const (
@@ -65,11 +66,14 @@ func (h *Handler) answered(w http.ResponseWriter, r *http.Request, key string, a
 	select {
 	case <-a.done:
 	case <-r.Context().Done():
-		return // Nobody is there to be answered.
+	}
+	if r.Context().Err() != nil { // Nobody is there to be answered, or the share that the answer is for is over.
+		refuse(w, http.StatusUnauthorized, wrongToken)
+		return
 	}
 	w.Header().Set("Content-Type", a.kind)
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // As above.
+	_, _ = w.Write(a.body) // If the browser is gone, nobody misses it.
 }
 
 func (h *Handler) asked(key string, ask func(context.Context) (any, error)) (*answer, error) {
@@ -134,9 +138,17 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, errNotAsked), errors.Is(err, errChanged), errors.Is(err, jobs.ErrFinished):
 		return http.StatusConflict
+	case errors.Is(err, errOver):
+		return http.StatusUnauthorized
+	case errors.Is(err, errCrowded):
+		return http.StatusTooManyRequests
+	case errors.Is(err, errShares):
+		return http.StatusConflict
+	case errors.Is(err, errClosed):
+		return http.StatusServiceUnavailable
 	case errors.Is(err, questions.ErrWithin):
 		return http.StatusForbidden
-	case errors.Is(err, session.ErrNotFound), errors.Is(err, jobs.ErrNotFound):
+	case errors.Is(err, session.ErrNotFound), errors.Is(err, jobs.ErrNotFound), errors.Is(err, terminal.ErrNotFound):
 		return http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout

@@ -4,23 +4,30 @@
 //
 // The way of a request: [Handler.ServeHTTP] refuses what may not be answered (guard.go), then answers with an asset (assets.go), with a
 // JSON value (api.go), with a stream of events (stream.go), or with a WebSocket that shows a terminal (socket.go), by which a person may
-// type into it (typing.go). Questions and their answers are in answers.go; what a person is told who does not look is in notices.go. All who watch a session share one feed of its events (feed.go), and all who ask the same thing at about the
-// same time share one answer (memo.go). [Serve] listens (serve.go).
+// type into it (typing.go). Questions and their answers are in answers.go; what a person is told who does not look is in notices.go. Share links
+// are in shares.go, and what a token allows in rights.go. All who watch a session by the same right share one feed of its events (feed.go),
+// and all who ask the same thing at about the same time share one answer (memo.go). [Serve] listens (serve.go).
 //
-// The API, all of it with "Authorization: Bearer TOKEN", and all of it GET but for answers and stops:
+// The API, all of it with "Authorization: Bearer TOKEN", and all of it GET but for answers, stops and share links:
 //
-//	/api/sessions                            {"sessions": [...], "typing": false}; those that have ended, and are remembered, have "ended"
+//	/api/sessions                            {"sessions": [...], "typing": false}; those that have ended, and are remembered, have "ended"; by a share link with "share"
 //	/api/questions                           {"questions": [...], "answering": false, "log": [...]}, those that wait for a person, and the answers given here
 //	/api/questions/ID                        a question in full, see Sheet, with its "digest"
 //	POST /api/questions/ID                   {"digest", "answer", "reason", "secret"}, an Answer; 409 if that question is not asked any more
 //	/api/jobs?session=NAME                   {"jobs": [...], "more": N, "stopping": false}, the newest last
 //	/api/jobs/ID/log?session=NAME&from=N     {"text", "offset", "next", "end", "dropped", "finished"}; at most 256 KiB, as base64; without from the end of it
-//	/api/jobs/ID/search?session=NAME&pattern=RE    {"matches": [{"number", "text"}], "more", "dropped"}; at most 100 lines
+//	/api/jobs/ID/search?session=NAME&pattern=RE {"matches": [{"number", "text"}], "more", "dropped"}; at most 100 lines
 //	POST /api/jobs/ID/stop?session=NAME      stops it; the job as in the list, when it has ended
 //	/api/terminals?session=NAME              {"terminals": [...]}, the newest last
 //	/api/events?session=NAME&keeper=ID&after=N&notices=M    a stream, see stream.go
 //	/metrics                                 what there is to count, for Prometheus, as text
+//	/api/shares                              {"shares": [...]}, without their tokens
+//	POST /api/shares                         {"session", "id", "terminal", "typing", "seconds"}, a wanted; a madeJSON, with the "token" this once
+//	POST /api/shares/ID/revoke               ends a share link, and all that is open by it; the list
 //	/api/terminal                            a WebSocket, whose token is in its first message, see socket.go
+//
+// TOKEN is the owner's, or that of a share link. By one of a session there are, for that session, /api/sessions, /api/jobs and what is below it,
+// /api/terminals, /api/events and the WebSocket; by one of a terminal /api/sessions, /api/terminals and the WebSocket, for that terminal.
 //
 // An error is {"error": "..."} with a status of 400 or more.
 package page
@@ -35,6 +42,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/questions"
@@ -66,6 +74,12 @@ type Session interface {
 	// ID is another one for each program that has had the session: the numbers of events are only comparable for the same ID.
 	ID() string
 
+	// SessionID is the same for all programs that have had the session, and another one for each session of its name. It is never empty.
+	SessionID() string
+
+	// Created is when the session of that ID was made.
+	Created() time.Time
+
 	// Events and Noticed are those of session.Handle.
 	Events(ctx context.Context, after int64) ([]session.Event, error)
 	Noticed(ctx context.Context, after int64) ([]session.Event, error)
@@ -82,7 +96,7 @@ type Session interface {
 
 // Options are what people may do by the page. The zero value allows them to look.
 type Options struct {
-	// Typing allows whoever has the token to type into terminals, to give them another size, and to stop jobs.
+	// Typing allows whoever has the token, or a share link with that right, to type into terminals, to give them another size, and to stop jobs.
 	Typing bool
 
 	// Answering allows whoever has the token to answer questions. What runs in a session, a job or a terminal of limpet cannot, as far as
@@ -116,7 +130,9 @@ type Handler struct {
 	sent atomic.Int64 // bytes, to all clients
 
 	mu      sync.Mutex
-	feeds   map[string]*feed // by the names of sessions
+	feeds   map[which]*feed
+	shares  []*share
+	shared  int              // how many shares were made
 	seats   map[string]*seat // of the terminals into which somebody types
 	log     []loggedJSON     // the last answers
 	notices notices
@@ -126,7 +142,7 @@ type Handler struct {
 }
 
 // New returns a handler for an address that a program listens on, as a listener tells it: it answers what is sent to that address, or to
-// the port at localhost, 127.0.0.1 or ::1, and nothing else. Whoever has the token sees everything; it must be hard to guess. New
+// the port at localhost, 127.0.0.1 or ::1, and nothing else. Whoever has the token sees everything, and can make share links; it must be hard to guess. New
 // starts nothing. Nil options are fine.
 func New(sessions Sessions, token string, addr net.Addr, opts *Options) (*Handler, error) {
 	if len(token) < leastToken {
@@ -134,7 +150,7 @@ func New(sessions Sessions, token string, addr net.Addr, opts *Options) (*Handle
 	}
 	h := &Handler{
 		sessions: sessions, token: sha256.Sum256([]byte(token)),
-		hosts: make(map[string]bool), origins: make(map[string]bool), feeds: make(map[string]*feed), seats: make(map[string]*seat),
+		hosts: make(map[string]bool), origins: make(map[string]bool), feeds: make(map[which]*feed), seats: make(map[string]*seat),
 	}
 	if opts != nil {
 		h.opts = *opts
@@ -228,13 +244,20 @@ func (h *Handler) rise() {
 // ServeHTTP answers a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
-	if status, why := h.refuses(r); status != 0 {
+	as, status, why := h.refuses(r)
+	if status != 0 {
 		refuse(w, status, why)
 		return
 	}
 	setPolicy(w.Header(), h.scheme("ws")+"://"+r.Host)
 	if isAPI(r) {
-		h.serveAPI(w, r)
+		ctx, done, err := as.during(r.Context())
+		if err != nil {
+			refuse(w, statusOf(err), err.Error())
+			return
+		}
+		defer done()
+		h.serveAPI(w, r.WithContext(ctx), as)
 		return
 	}
 	serveAsset(w, r)
@@ -274,3 +297,7 @@ func (p ofPlace) Made() (news <-chan struct{}, done func(), err error) { return 
 type kept struct{ *keeper.Kept }
 
 func (k kept) ID() string { return k.Record.ID }
+
+func (k kept) SessionID() string { return k.Record.SessionID() }
+
+func (k kept) Created() time.Time { return k.Record.Created }

@@ -101,6 +101,7 @@ type view struct {
 	h    *Handler
 	c    *websocket.Conn
 	t    *remote.Terminal
+	as   rights
 	key  string // of its seat
 	ctx  context.Context
 	stop context.CancelCauseFunc
@@ -128,54 +129,79 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = c.CloseNow() }()                            // It is closed, mostly.
 	defer context.AfterFunc(h.life, func() { _ = c.CloseNow() })() // As above.
 	c.SetReadLimit(mostMessage)
-	first, ok := h.opened(r.Context(), c)
+	first, as, ok := h.opened(r.Context(), c)
 	if !ok {
 		return
 	}
+	life, done, err := as.during(r.Context())
+	if err != nil {
+		h.turnAway(c, err)
+		return
+	}
+	defer done()
+	// What is being written when a share ends may wait for the browser.
+	defer context.AfterFunc(life, func() { time.AfterFunc(leaveWithin, func() { _ = c.CloseNow() }) })() // As above.
 	if !h.sit() {
 		_ = c.Close(websocket.StatusTryAgainLater, errViewers.Error()) // The browser may be gone.
 		return
 	}
 	defer h.rise()
-	ctx, stop := context.WithCancelCause(r.Context())
+	ctx, stop := context.WithCancelCause(life)
 	defer stop(nil)
 	v := &view{
-		h: h, c: c, key: first.Session + "\x00" + first.Terminal, ctx: ctx, stop: stop,
+		h: h, c: c, as: as, key: first.Session + "\x00" + first.Terminal, ctx: ctx, stop: stop,
 		acked: make(chan struct{}, 1), again: make(chan struct{}, 1), todo: make(chan request, mostTodo), lost: make(chan struct{}, 1),
 	}
 	var reading sync.WaitGroup
 	reading.Go(v.read)
 	over := v.run(first)
 	stop(nil)
-	if over == nil || v.tell(*over) != nil {
+	switch {
+	case errors.Is(context.Cause(life), errOver):
+		h.turnAway(c, errOver)
+	case over == nil || v.tell(*over) != nil:
 		_ = c.CloseNow() // As above.
-	} else {
+	default:
 		_ = c.Close(websocket.StatusNormalClosure, "") // As above.
 	}
 	reading.Wait()
 }
 
-// opened reads the first message, and has closed the connection if that does not allow anything.
-func (h *Handler) opened(ctx context.Context, c *websocket.Conn) (first opening, ok bool) {
+// turnAway closes the connection of a share that allows nothing any more, or has too much open.
+func (h *Handler) turnAway(c *websocket.Conn, err error) {
+	status := websocket.StatusTryAgainLater
+	if errors.Is(err, errOver) {
+		status = statusToken
+	}
+	_ = c.Close(status, err.Error()) // The browser may be gone.
+}
+
+// opened reads the first message, and has closed the connection if that does not allow anything. The rights are those of its token.
+func (h *Handler) opened(ctx context.Context, c *websocket.Conn) (first opening, as rights, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, tokenPatience)
 	defer cancel()
 	kind, b, err := c.Read(ctx)
 	switch {
 	case err != nil: // Then it is closed.
-		return first, false
-	case kind != websocket.MessageText || json.Unmarshal(b, &first) != nil || !h.isToken(first.Token):
-		_ = c.Close(statusToken, "the token is not that of this limpet serve") // The browser may be gone.
-		return first, false
-	case !session.ValidName(first.Session) || !terminal.ValidID(first.Terminal):
-		_ = c.Close(websocket.StatusPolicyViolation, "there is no such session or terminal") // As above.
-		return first, false
+		return first, rights{}, false
+	case kind == websocket.MessageText && json.Unmarshal(b, &first) == nil:
+		as = h.rightsOf(first.Token)
 	}
-	return first, true
+	switch {
+	case as == rights{}:
+		_ = c.Close(statusToken, wrongToken) // The browser may be gone.
+		return first, as, false
+	case !as.allow(seeTerminal, first.Session, first.Terminal), !session.ValidName(first.Session) || !terminal.ValidID(first.Terminal):
+		_ = c.Close(websocket.StatusPolicyViolation, "there is no such session or terminal") // As above.
+		return first, as, false
+	}
+	return first, as, true
 }
 
 // run shows the terminal until it ends. It returns what there is to say of that, if the browser is still there.
 func (v *view) run(first opening) (over *said) {
-	s, err := v.h.sessions.Open(v.ctx, first.Session)
+	of := v.as.of(first.Session)
+	s, err := v.h.open(v.ctx, of)
 	if err != nil {
 		return v.over(err)
 	}
@@ -186,6 +212,9 @@ func (v *view) run(first opening) (over *said) {
 	defer context.AfterFunc(v.ctx, func() { time.AfterFunc(backPatience, func() { closeClient(client) }) })()
 	v.t = client.Terminal(first.Terminal)
 	info, err := v.t.Info()
+	if err == nil && !of.has(s, info.Created) {
+		err = terminal.ErrNotFound
+	}
 	if err != nil {
 		return v.over(err)
 	}
@@ -196,7 +225,7 @@ func (v *view) run(first opening) (over *said) {
 	}
 	v.setSize(info.Size)
 	shown := toTerminalJSON(info)
-	if err := v.tell(said{Kind: "hello", Terminal: &shown, Resumed: from >= 0, Typing: v.h.opts.Typing}); err != nil {
+	if err := v.tell(said{Kind: "hello", Terminal: &shown, Resumed: from >= 0, Typing: v.as.mayType(v.h.opts)}); err != nil {
 		return nil
 	}
 	var work sync.WaitGroup
@@ -211,7 +240,7 @@ func (v *view) run(first opening) (over *said) {
 // over says why a view has ended; nil if the browser is gone.
 func (v *view) over(err error) *said {
 	switch {
-	case errors.Is(context.Cause(v.ctx), errHungUp), v.h.life.Err() != nil:
+	case errors.Is(context.Cause(v.ctx), errHungUp), errors.Is(context.Cause(v.ctx), errOver), v.h.life.Err() != nil:
 		return nil
 	case errors.Is(err, io.EOF):
 		return &said{Kind: "over", Why: "ended", Error: "the program on it has ended"}

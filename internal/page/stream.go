@@ -1,9 +1,11 @@
 package page
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -41,7 +43,7 @@ type hello struct {
 //
 // With notices=N there are notices among them, those behind that number, of whatever session; "notices=" means those from now on. Without a
 // session there is nothing else in the stream.
-func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, name string) {
+func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, of which) {
 	after, ok := number(w, r, "after")
 	if !ok {
 		return
@@ -57,7 +59,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, name strin
 			noticed = h.lastNotice()
 		}
 	}
-	f, err := h.join(name)
+	f, err := h.join(of)
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, err.Error())
 		return
@@ -70,17 +72,18 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, name strin
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := lines{w: w, rc: http.NewResponseController(w)}
+	defer context.AfterFunc(ctx, out.hurry)()
 	resumed := keeper != "" && keeper == r.URL.Query().Get("keeper")
 	if !resumed {
 		after = 0
 	}
-	if keeper != "" || name == "" {
-		out.value(hello{"hello", name, keeper, resumed, noticed})
+	if keeper != "" || of == (which{}) {
+		out.value(hello{"hello", of.name, keeper, resumed, noticed})
 	}
 	out.flush()
 	beats := time.NewTicker(heartbeat)
 	defer beats.Stop()
-	for out.err == nil {
+	for out.err == nil && ctx.Err() == nil {
 		batch, over, news := f.after(after)
 		for _, one := range batch {
 			out.line(one.json)
@@ -129,6 +132,27 @@ type lines struct {
 	w   http.ResponseWriter
 	rc  *http.ResponseController
 	err error
+
+	mu      sync.Mutex // of the deadline
+	hurried bool
+}
+
+// hurry leaves the browser little time to read what is being written, as it is not to see more. The stream ends then.
+func (l *lines) hurry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hurried = true
+	_ = l.rc.SetWriteDeadline(time.Now().Add(leaveWithin)) // A connection has deadlines.
+}
+
+// patient gives the browser time to read.
+func (l *lines) patient() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hurried {
+		return nil
+	}
+	return l.rc.SetWriteDeadline(time.Now().Add(readPatience))
 }
 
 func (l *lines) value(v any) {
@@ -143,7 +167,7 @@ func (l *lines) line(b []byte) {
 	if l.err != nil {
 		return
 	}
-	if l.err = l.rc.SetWriteDeadline(time.Now().Add(readPatience)); l.err != nil {
+	if l.err = l.patient(); l.err != nil {
 		return
 	}
 	if _, l.err = l.w.Write(b); l.err == nil {

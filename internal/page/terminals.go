@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,9 +53,9 @@ type terminalsJSON struct {
 	Terminals []terminalJSON `json:"terminals"`
 }
 
-// listTerminals returns those that the process of the session has, the oldest first.
-func (h *Handler) listTerminals(ctx context.Context, name string) (any, error) {
-	s, err := h.sessions.Open(ctx, name)
+// listTerminals returns those that the process of the session has, the oldest first; for a share of one terminal that one.
+func (h *Handler) listTerminals(ctx context.Context, as rights, of which) (any, error) {
+	s, err := h.open(ctx, of)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +66,9 @@ func (h *Handler) listTerminals(ctx context.Context, name string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	list = slices.DeleteFunc(list, func(one terminal.Info) bool {
+		return !of.has(s, one.Created) || !as.allow(seeTerminal, of.name, one.ID)
+	})
 	out := terminalsJSON{Terminals: []terminalJSON{}}
 	for _, one := range lastOf(list, mostTerminals) {
 		out.Terminals = append(out.Terminals, toTerminalJSON(one))

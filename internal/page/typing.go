@@ -10,7 +10,10 @@ import (
 	"github.com/limpet-sh/limpet/terminal"
 )
 
-var errReadOnly = errors.New("nothing can be typed: limpet serve was started without --allow-typing")
+var (
+	errReadOnly = errors.New("nothing can be typed: limpet serve was started without --allow-typing")
+	errViewing  = errors.New("nothing can be typed: this link is for viewing")
+)
 
 // read takes what the browser sends. It ends when the connection is closed, which ends the view.
 func (v *view) read() {
@@ -64,8 +67,12 @@ func (v *view) act() {
 // do does one thing. What comes from a browser that does not type is left alone: it has not heard yet that another one does.
 func (v *view) do(r request) error {
 	switch {
+	case v.as.isOver(): // While this was waiting its turn.
+		return nil
 	case !v.h.opts.Typing:
 		return errReadOnly
+	case !v.as.mayType(v.h.opts):
+		return errViewing
 	case r.Kind == "take":
 		info, err := v.t.Info()
 		if err != nil {

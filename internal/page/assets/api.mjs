@@ -4,7 +4,7 @@
 const KEY = "limpet-token";
 
 /**
- * What limpet serve answers: api.go, answers.go, feed.go, stream.go, notices.go and jobs.go in internal/page have the same names.
+ * What limpet serve answers: api.go, answers.go, shares.go, feed.go, stream.go, notices.go and jobs.go in internal/page have the same names.
  *
  * @typedef {{at: string, why: string, dir?: string, running?: string}} Ended
  * @typedef {{
@@ -16,6 +16,9 @@ const KEY = "limpet-token";
  *   age_seconds: number, left_seconds?: number,
  * }} Question
  * @typedef {{at: string, from: string, session?: string, brief: string, answer: string}} Answered
+ * @typedef {{sessions: Session[], typing: boolean, share?: {terminal?: string, typing: boolean, expires: string}}} SessionList  share: of a page that was shared
+ * @typedef {{id: string, session: string, session_id: string, terminal?: string, typing: boolean, created: string, expires: string}} Share
+ * @typedef {{shares: Share[]}} ShareList
  * @typedef {{questions: Question[], answering: boolean, log: Answered[]}} QuestionList
  * @typedef {{answer: string, text: string, rules?: string[], field?: "reason" | "name" | "password"}} Choice
  * @typedef {{digest: string, title: string, brief: string, parts: {title?: string, text: string}[], notes: string[], choices: Choice[]}} Sheet
@@ -106,7 +109,7 @@ async function get(path, signal) {
   }
 }
 
-/** @param {AbortSignal} [signal] @returns {Promise<{sessions: Session[], typing: boolean}>} */
+/** @param {AbortSignal} [signal] @returns {Promise<SessionList>} */
 export const getSessions = (signal) => get("api/sessions", signal);
 
 /** @param {AbortSignal} [signal] @returns {Promise<QuestionList>} */
@@ -160,6 +163,19 @@ export const stopJob = async (session, id) => (await open(`api/jobs/${id}/stop?s
 /** @param {string} session @param {AbortSignal} [signal] @returns {Promise<TerminalList>} */
 export const getTerminals = (session, signal) => get(`api/terminals?session=${encodeURIComponent(session)}`, signal);
 
+/** @returns {Promise<ShareList>} */
+export const getShares = () => get("api/shares");
+
+/**
+ * Makes a share link.
+ * @param {{session: string, id: string, terminal: string, typing: boolean, seconds: number}} wanted
+ * @returns {Promise<Share & {token: string}>}
+ */
+export const makeShare = async (wanted) => (await open("api/shares", null, wanted)).json();
+
+/** Ends a share link, and returns the others. @param {string} id @returns {Promise<ShareList>} */
+export const revokeShare = async (id) => (await open(`api/shares/${encodeURIComponent(id)}/revoke`, null, "")).json();
+
 /** How long nothing may come on a stream, in ms: limpet sends an empty line every 10 s. */
 const SILENCE = 35000;
 
@@ -168,12 +184,13 @@ const SILENCE = 35000;
  * @param {string} session  "" for none
  * @param {string} keeper  that of the number after; "" for none
  * @param {number} after  the number of the last event that is known
- * @param {number} notices  the number of the last notice that is known; a negative one for those from now on
+ * @param {number | null} notices  the number of the last notice that is known; a negative one for those from now on, null for none
  * @param {AbortSignal} signal
  * @param {(line: Hello | SessionEvent | Told | Over) => void} each
  */
 export async function streamEvents(session, keeper, after, notices, signal, each) {
-  const path = `api/events?session=${encodeURIComponent(session)}&keeper=${encodeURIComponent(keeper)}&after=${after}&notices=${notices < 0 ? "" : notices}`;
+  const path = `api/events?session=${encodeURIComponent(session)}&keeper=${encodeURIComponent(keeper)}&after=${after}` +
+    (notices === null ? "" : `&notices=${notices < 0 ? "" : notices}`);
   const own = new AbortController();
   const abort = () => own.abort();
   signal.addEventListener("abort", abort);

@@ -5,6 +5,7 @@ import { Jobs } from "./jobs.mjs";
 import { buttonOf, showButtons } from "./list.mjs";
 import { element, Log } from "./log.mjs";
 import { Notices } from "./notices.mjs";
+import { Shares } from "./shares.mjs";
 import { Terminals } from "./terminals.mjs";
 import { duration, harmless } from "./text.mjs";
 
@@ -24,6 +25,9 @@ const notices = new Notices((name) => {
 });
 let noticed = -1; // the number of the last one; negative: it is not known yet
 const NEWS = "limpet-news"; // an event, which has the lists be asked for now
+const shares = new Shares(() => sessions.find((s) => key(s) === chosen), () => terminals.view?.id ?? "");
+/** What this page is for, if it was shared; null if it is the owner's, undefined until that is known. @type {import("./api.mjs").SessionList["share"] | null} */
+let shared;
 
 /** @type {import("./api.mjs").Session[]} */
 let sessions = [];
@@ -56,7 +60,7 @@ function say(text, bad) {
 function words(e) {
   if (!(e instanceof Failure)) return String(e);
   if (e.status === 0) return "The connection is lost: trying again. Is limpet serve still running?";
-  if (e.status === 401) return "This link is not valid any more: start limpet serve, and open the link that it prints.";
+  if (e.status === 401) return "This link is not valid any more: start limpet serve, and open the link that it prints. If somebody has shared it with you, ask for another one: it was revoked, or its time is over.";
   return e.message;
 }
 
@@ -96,7 +100,8 @@ function showFacts() {
     if (!s.ended.at.startsWith("0001")) facts.push(date(s.ended.at));
     if (s.ended.dir) facts.push(`was in ${s.ended.dir}`);
     if (s.ended.running) facts.push(`ran ${s.ended.running.slice(0, 200)}`);
-  } else if (!s.answers) facts.push("its process does not answer");
+  } else if (shared?.terminal) facts.push("one of its terminals is shared with you");
+  else if (!s.answers) facts.push("its process does not answer");
   else {
     facts.push(s.running ? "runs" : s.state ?? "", `in ${s.dir ?? ""}`, `made ${date(s.created)}`);
     if (!s.running) facts.push(`last used ${duration(s.idle_ms)} ago`);
@@ -125,6 +130,7 @@ function choose(to) {
   log.clear(s.name);
   jobs.clear(s.name);
   terminals.clear(s.name);
+  shares.close();
   showSessions();
   showFacts();
   button(to)?.scrollIntoView({ block: "nearest" });
@@ -133,7 +139,8 @@ function choose(to) {
     void follow("", following.signal);
     return;
   }
-  void follow(s.name, following.signal);
+  if (shared?.terminal) terminals.open(shared.terminal);
+  else void follow(s.name, following.signal);
   void watchSession(s.name, following.signal);
 }
 
@@ -141,8 +148,9 @@ function choose(to) {
 async function follow(name, signal) {
   let keeper = "", seq = 0, wait = 250, lost = false;
   while (!signal.aborted) {
+    if (shared && name === "") return; // Notices are of all sessions.
     try {
-      await streamEvents(name, keeper, seq, noticed, signal, (e) => {
+      await streamEvents(name, keeper, seq, shared ? null : noticed, signal, (e) => {
         if (signal.aborted) return;
         if (lost) {
           lost = false;
@@ -168,7 +176,7 @@ async function follow(name, signal) {
           if (seq > 0 && e.seq > seq + 1) log.note(`${e.seq - seq - 1} events are missing here: they came too fast, or are too old.`);
           if (seq === 0 && e.seq > 1) log.note("What happened before is not remembered.");
           seq = e.seq;
-          log.event(e);
+          if (e.kind !== "notice" || e.notice) log.event(e); // A page that was shared is not told what it says.
         }
       });
     } catch (e) {
@@ -188,9 +196,9 @@ async function follow(name, signal) {
 async function watchSession(name, signal) {
   while (!signal.aborted) {
     try {
-      const [allJobs, allTerminals] = await Promise.all([getJobs(name, signal), getTerminals(name, signal)]);
+      const [allJobs, allTerminals] = await Promise.all([shared?.terminal ? null : getJobs(name, signal), getTerminals(name, signal)]);
       if (signal.aborted) return;
-      jobs.show(allJobs);
+      if (allJobs) jobs.show(allJobs);
       terminals.show(allTerminals);
     } catch (e) {
       if (e instanceof Failure && (e.status === 401 || e.status === 404)) return;
@@ -203,14 +211,23 @@ async function watchSession(name, signal) {
 async function watchLists() {
   for (;;) {
     try {
-      const [all, asked] = await Promise.all([getSessions(), getQuestions()]);
+      const [all, early] = await Promise.all([getSessions(), shared === null ? getQuestions() : null]);
+      if (shared === undefined) {
+        shared = all.share ?? null;
+        by("notify").hidden ||= Boolean(shared);
+        void follow("", following.signal);
+      }
+      const asked = shared ? null : early ?? await getQuestions(); // By a share link they are not to be had.
+      shares.show(!shared, all.typing);
+      by("log").hidden = Boolean(shared?.terminal);
       sessions = all.sessions.reverse().sort((a, b) => Number(Boolean(a.ended)) - Number(Boolean(b.ended))); // The newest first, ended ones last.
       showSessions();
-      inbox.show(asked);
+      if (asked) inbox.show(asked);
       const there = sessions.find((s) => key(s) === chosen);
       if (there) showFacts();
       else choose(first());
-      say(all.typing || asked.answering ? "connected" : "connected, read-only");
+      const until = shared ? `, shared with you until ${new Date(shared.expires).toLocaleString()}` : "";
+      say((all.typing || asked?.answering ? "connected" : "connected, read-only") + until);
     } catch (e) {
       say(words(e), true);
       if (e instanceof Failure && e.status === 401) return;
@@ -257,5 +274,4 @@ window.addEventListener("hashchange", () => {
 if (takeToken()) {
   say("connecting");
   void watchLists();
-  void follow("", following.signal);
 } else say("Open the link that limpet serve has printed: this address is not all of it.", true);

@@ -52,6 +52,9 @@ watched for, and when the program of a terminal ends by itself. It reads what th
 question, password, job_ended, job_matched, job_waits or terminal_ended. One runs at a time, for 30 s at most. A page that is open tells
 the same, and shows it on the desktop to whoever allows that there.
 
+To show a session or a terminal to others, make a share link on the page: it is for viewing that one alone, or with --allow-typing for typing
+there too. It expires after 24 hours at most, is revoked on the page, ends with limpet serve, and never answers questions.
+
 /metrics has numbers for Prometheus, with "Authorization: Bearer" and the token, which is what follows # in the link.
 
 --open has the desktop's browser open the link (xdg-open, or open on macOS).`,
