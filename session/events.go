@@ -36,6 +36,9 @@ type Event struct {
 
 	// Notice is what is noticed; nil for other kinds.
 	Notice *Notice `json:"notice,omitempty"`
+
+	// Receipt is what else there is to say of a command that has ended. It is nil of an event of another kind, and from a limpet that tells none.
+	Receipt *Receipt `json:"receipt,omitempty"`
 }
 
 // EventKind says what an Event is.
@@ -101,7 +104,7 @@ func (e *events) put(one Event) Event {
 }
 
 func (e Event) size() int {
-	size := len(e.Text) + len(e.Script) + len(e.Error)
+	size := len(e.Text) + len(e.Script) + len(e.Error) + e.Receipt.size()
 	if e.Notice != nil {
 		size += len(e.Notice.Text)
 	}
@@ -230,7 +233,9 @@ func (c *watchedCommand) end(res command.Result, err error) {
 		}
 	}
 	c.flush()
-	last := Event{Session: c.session, Kind: EndEvent, Command: c.number, Dir: res.Dir, ExitCode: res.ExitCode, Elapsed: res.Elapsed}
+	last := Event{
+		Session: c.session, Kind: EndEvent, Command: c.number, Dir: res.Dir, ExitCode: res.ExitCode, Elapsed: res.Elapsed, Receipt: receiptOf(res),
+	}
 	if err != nil {
 		last.Error = err.Error()
 	}

@@ -63,9 +63,9 @@ func TestWatchShowsWhatRunsInSessions(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", state)
 	t.Cleanup(func() { _ = exec.Command("limpet", "session", "close", "one", "two").Run() }) // They may be closed.
 	run := func(name, script string) { _, _ = limpetIn(t, dir, "run", "-s", name, script) }
-	run("one", `echo before; printf '10%%\r20%%\n\033[31mred\033[0m\033]0;title\007\n'; printf open; false`)
+	run("one", `echo before; printf '10%%\r20%%\n\033[31mred\033[0m\033]0;title\007\n'; printf open; true | false`)
 	w := watchIn(t, dir)
-	w.sees("one \\| "+dir+` \$ echo before; .*`, `one \| before`, `one \| 20%`, `one \| red`, `one \| open`, `one \| -- exit 1, after \S+`)
+	w.sees("one \\| "+dir+` \$ echo before; .*`, `one \| before`, `one \| 20%`, `one \| red`, `one \| open`, `one \| -- exit 1, after \S+`, `one \| -- pipeline 0\|1`)
 
 	fifo := filepath.Join(dir, "fifo")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))

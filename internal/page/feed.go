@@ -21,6 +21,8 @@ const (
 	mostScript = 32 << 10 // its beginning
 	mostText   = 256 << 10
 	mostError  = 4 << 10
+	mostNote   = 4 << 10
+	mostNotes  = 10
 )
 
 // event is a session.Event for browsers.
@@ -39,6 +41,8 @@ type event struct {
 	ExitCode  int       `json:"exit_code"`
 	ElapsedMS float64   `json:"elapsed_ms,omitempty"`
 	Error     string    `json:"error,omitempty"`
+	CPUMS     float64   `json:"cpu_ms,omitempty"`
+	Notes     []string  `json:"notes,omitempty"` // what else the receipt says, a sentence each
 
 	Notice *session.Notice `json:"notice,omitempty"` // Its text is bounded by the session.
 }
@@ -50,6 +54,14 @@ func toEvent(e session.Event) event {
 	}
 	out.Script = cut(e.Script, mostScript)
 	out.Cut = len(e.Script) - len(out.Script)
+	if r := e.Receipt; r != nil {
+		out.CPUMS = float64(r.User+r.System) / float64(time.Millisecond)
+	}
+	for _, note := range e.Receipt.Lines() {
+		if len(out.Notes) < mostNotes {
+			out.Notes = append(out.Notes, cut(note, mostNote))
+		}
+	}
 	if extra := len(e.Text) - mostText; extra > 0 { // The end is what tells most.
 		out.Text = e.Text[extra:]
 		out.Missed += int64(extra)

@@ -296,6 +296,8 @@ type line struct {
 	ExitCode                                  int     `json:"exit_code"`
 	Cut                                       int     `json:"cut"`
 	Elapsed                                   float64 `json:"elapsed_ms"`
+	CPU                                       float64 `json:"cpu_ms"`
+	Notes                                     []string
 }
 
 // stream is one that is read.

@@ -78,11 +78,16 @@ func TestEventsComeAsTheyHappenAndAreResumed(t *testing.T) {
 	out := w.next()
 	assert.Equal(t, "\xff<b>\x1b[31m", string(out.Text), "the bytes as they are")
 	assert.True(t, out.Stderr)
-	s.puts(session.Event{Seq: 3, Kind: session.EndEvent, Command: 1, ExitCode: 2, Elapsed: 1500 * time.Millisecond, Error: "timeout"})
+	s.puts(session.Event{Seq: 3, Kind: session.EndEvent, Command: 1, ExitCode: 2, Elapsed: 1500 * time.Millisecond, Error: "timeout", Receipt: &session.Receipt{
+		User: 20 * time.Millisecond, System: 10 * time.Millisecond, NotKept: []string{"descriptor 9"},
+		Leftover: []session.LeftProcess{{PID: 7, Command: "sleep 9"}}, MoreLeftover: 3,
+	}})
 	end := w.next()
 	assert.Equal(t, 2, end.ExitCode)
 	assert.Equal(t, 1500.0, end.Elapsed)
 	assert.Equal(t, "timeout", end.Error)
+	assert.Equal(t, 30.0, end.CPU)
+	assert.Equal(t, []string{"left running: 7 (sleep 9), and 3 more", "not kept: descriptor 9"}, end.Notes)
 	require.NoError(t, w.body.Close())
 
 	w = p.stream("&keeper=k1&after=2")
@@ -153,7 +158,7 @@ func TestHostileEventsAreBounded(t *testing.T) {
 	s.puts(
 		session.Event{Seq: 1, Kind: session.BeginEvent, Script: strings.Repeat("é", 1<<20), Session: "</script>"},
 		session.Event{Seq: 2, Kind: session.OutputEvent, Text: []byte(strings.Repeat("\x1b[31m\xff\x00", 10<<20/7))},
-		session.Event{Seq: 3, Kind: session.EndEvent, Error: strings.Repeat("\xff", 1<<20)},
+		session.Event{Seq: 3, Kind: session.EndEvent, Error: strings.Repeat("\xff", 1<<20), Receipt: &session.Receipt{Denied: strings.Repeat("\xff", 1<<20)}},
 	)
 	w := p.stream("")
 	w.next()
@@ -166,6 +171,8 @@ func TestHostileEventsAreBounded(t *testing.T) {
 	assert.EqualValues(t, 10<<20/7*7-256<<10, out.Missed)
 	end := w.next()
 	assert.LessOrEqual(t, len(end.Error), 3*4<<10)
+	require.Len(t, end.Notes, 1)
+	assert.LessOrEqual(t, len(end.Notes[0]), 3*4<<10)
 }
 
 func TestViewersThatVanishLeaveNothing(t *testing.T) {

@@ -3,6 +3,8 @@ package sessiontest
 import (
 	"context"
 	"errors"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -87,6 +89,54 @@ func eventsAreSeen(t *testing.T, s session.Handle) {
 	assert.Equal(t, 130, last.ExitCode)
 	assert.NotEmpty(t, last.Error)
 	require.Error(t, <-over)
+}
+
+// Who watches is told what the Result of a command says beside its exit code, and of a command that has not ended nothing of the kind.
+func receiptsAreSeen(t *testing.T, s session.Handle) {
+	w := &watcher{t: t, s: s}
+	ends := func() *session.Receipt {
+		t.Helper()
+		for {
+			one := w.next()
+			if one.Kind == session.EndEvent {
+				require.NotNil(t, one.Receipt)
+				return one.Receipt
+			}
+			assert.Nil(t, one.Receipt)
+		}
+	}
+	res := run(t, s, "true | (exit 4) | (exit 3)")
+	got := ends()
+	assert.Equal(t, []int{0, 4, 3}, got.Pipeline)
+	assert.Equal(t, res.Receipt.User, got.User)
+	assert.Equal(t, res.Receipt.System, got.System)
+	assert.Equal(t, []string{"pipeline 0|4|3"}, got.Lines())
+
+	run(t, s, "bash -c 'kill -TERM $$'")
+	got = ends()
+	assert.Equal(t, syscall.SIGTERM, got.Signal)
+	assert.Equal(t, []string{"ended by signal 15 (terminated)"}, got.Lines())
+
+	res = run(t, s, "set -e; exec 9>/dev/null")
+	require.NotEmpty(t, res.Receipt.NotKept)
+	got = ends()
+	assert.Equal(t, res.Receipt.NotKept, got.NotKept)
+	assert.Equal(t, []string{"not kept: " + strings.Join(res.Receipt.NotKept, "; ")}, got.Lines())
+
+	res, err := s.Run(testenv.Context(t), "bash -c 'kill -9 $PPID'")
+	require.Error(t, err)
+	require.NotNil(t, res.Restart)
+	got = ends()
+	assert.Equal(t, res.Restart.String(), got.Restart)
+	assert.Contains(t, got.Lines(), got.Restart)
+
+	testenv.NeedProc(t)
+	res = run(t, s, "sleep 1000 &")
+	require.Len(t, res.Receipt.Leftover, 1)
+	got = ends()
+	left := res.Receipt.Leftover[0]
+	assert.Equal(t, []session.LeftProcess{{PID: left.PID, Command: left.Command}}, got.Leftover)
+	assert.Equal(t, []string{"left running: " + left.String()}, got.Lines())
 }
 
 // What was refused before it had its turn, and a wait that is given up, are nothing that happens.

@@ -66,6 +66,7 @@ var promises = []struct {
 	{"AnEndlessStdinEndsWithTheCommand", endlessStdin},
 
 	{"EventsAreSeen", eventsAreSeen},
+	{"ReceiptsAreSeen", receiptsAreSeen},
 	{"WhatIsRefusedIsNoEvent", whatIsRefusedIsNoEvent},
 	{"NoticesAreTold", noticesAreTold},
 

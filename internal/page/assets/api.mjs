@@ -43,7 +43,7 @@ const KEY = "limpet-token";
  * @typedef {{
  *   kind: "begin" | "output" | "end" | "notice", seq: number, time: string, session: string, command: number, script?: string, cut?: number,
  *   dir?: string, text?: string, stderr?: boolean, missed?: number, exit_code: number, elapsed_ms?: number, error?: string,
- *   notice?: {kind: string, about: string, text: string},
+ *   notice?: {kind: string, about: string, text: string}, cpu_ms?: number, notes?: string[],
  * }} SessionEvent  text is base64
  *
  * @typedef {{kind: "hello", terminal: TerminalInfo, resumed?: boolean, typing?: boolean}} TerminalHello

@@ -193,7 +193,9 @@ export class Log {
   end(c, e) {
     const failed = e.exit_code !== 0 || e.error;
     this.over(c, failed ? "failed" : "done",
-      element("span", failed ? "bad" : "good", e.error ? harmless(e.error) : `exit ${e.exit_code}`), ` after ${duration(e.elapsed_ms ?? 0)}`);
+      element("span", failed ? "bad" : "good", e.error ? harmless(e.error) : `exit ${e.exit_code}`), ` after ${duration(e.elapsed_ms ?? 0)}`,
+      e.cpu_ms ? `, ${duration(e.cpu_ms)} of CPU time` : "",
+      ...(e.notes ?? []).map((note) => element("div", "receipt", harmless(note))));
   }
 
   /** Ends a command. @param {Command} c @param {string} cls @param {(string | Node)[]} how */

@@ -32,6 +32,10 @@ func TestOutputIsSeenWhileACommandRuns(t *testing.T) {
 	b.reads("#log .failed .foot", "exit 3")
 	b.reads("#log .failed .output", "last")
 	ended()
+	p.limpet("run", "-s", "build", `set -e; exec 9>/dev/null; exec -a $'bend\e]0;<b>' sleep 1000 &`)
+	b.reads("#log .done .receipt", "left running")
+	b.reads("#log .done .receipt", "<b>")
+	b.reads("#log .done .receipt", "not kept")
 
 	b.wanted = []string{"404"} // The page may just be asking for the jobs.
 	p.limpet("session", "close", "build")

@@ -249,7 +249,14 @@ func (w *watched) print(keeperID string, e session.Event) error {
 				}
 			}
 		}
-		return w.line(e.Session, "-- "+outcome(e))
+		if err := w.line(e.Session, "-- "+outcome(e)); err != nil {
+			return err
+		}
+		for _, note := range e.Receipt.Lines() {
+			if err := w.line(e.Session, "-- "+noun.OneLine(note)); err != nil {
+				return err
+			}
+		}
 	case session.NoticeEvent:
 		if e.Notice != nil {
 			return w.line(e.Session, "-- "+noun.OneLine(e.Notice.Text))
