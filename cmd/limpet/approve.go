@@ -50,7 +50,7 @@ func questionsDesk(ctx context.Context, on sessions.On) (desk questions.Desk, le
 		return questions.Dir(dir), func() {}, err
 	}
 	keepToItself() // The process that keeps the connection outlives limpet.
-	h, err := program(newConsole().notef).Dial(ctx, on.String())
+	h, err := program(newConsole().notef).Dial(ctx, on)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -79,7 +79,7 @@ func (f *registryFlags) add(cmd *cobra.Command) {
 func (f *registryFlags) addFlags(cmd *cobra.Command, things string) {
 	flags := cmd.PersistentFlags()
 	flags.StringVarP(&f.session, "session", "s", "", "the "+things+" of the session `NAME`, as limpet run -s has it; . is that of this project. With --state: those there that belong to it")
-	flags.Var(&f.on, "on", "with --session, the "+things+" of a session on another machine, which is reached by `TARGET`; see limpet help run")
+	f.on.AddPersistent(cmd, "with --session, the "+things+" of a session on another machine, which is reached by `TARGET`; see limpet help run")
 	flags.StringVar(&f.dir, "state", "", "the `DIR` of the "+things+" (default: limpet/"+things+" in XDG_STATE_HOME, or in ~/.local/state)")
 }
 

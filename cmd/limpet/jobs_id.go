@@ -50,7 +50,7 @@ func idOf(cmd *cobra.Command, r jobs.Handle, said string) (string, error) {
 
 // sameWhere are the flags of a command that say where things are, for a message that names another command.
 func sameWhere(cmd *cobra.Command) (flags string) {
-	for _, name := range []string{"state", "session", "on"} {
+	for _, name := range []string{"state", "session", "on", "agents"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {
 			flags += " --" + name + " " + quoted([]string{flag.Value.String()})
 		}

@@ -116,7 +116,7 @@ func (f *mcpFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.tokenFile, "token-file", "", "with --http, the `FILE` of the token (default: limpet/mcp-token in XDG_STATE_HOME, or in ~/.local/state)")
 	flags.StringVar(&f.keep, "keep", "", "keep the sessions when limpet ends, in the session `NAME` of limpet run -s; without =NAME, one of this project")
 	flags.Lookup("keep").NoOptDefVal = sessions.Here
-	flags.Var(&f.on, "on", "run it on another machine, which is reached by `TARGET`; see limpet help run")
+	f.on.Add(cmd, "run it on another machine, which is reached by `TARGET`; see limpet help run")
 	flags.StringSliceVar(&f.tools, "tools", nil, "offer these `GROUPS` of tools alone: "+strings.Join(mcpserver.Groups, ","))
 	flags.BoolVar(&f.structured, "structured", false, "answer with data besides text, for programs, and keep stderr apart in it: many hosts then show a model no text and no picture")
 	flags.BoolVar(&f.mask, "mask-secrets", false, "leave out of what the agent reads what looks like a secret: tokens of known forms, private keys, values of variables with names like TOKEN")

@@ -47,7 +47,7 @@ func (f *mcpFlags) runElsewhere(cmd *cobra.Command) error {
 }
 
 func (f *mcpFlags) serveThere(ctx context.Context, cmd *cobra.Command, door *stdio, console *console) (res command.Result, err error) {
-	h, err := program(console.notef).Dial(ctx, f.on.String())
+	h, err := program(console.notef).Dial(ctx, f.on)
 	if err != nil {
 		return res, err
 	}
@@ -74,7 +74,7 @@ func (f *mcpFlags) serveThere(ctx context.Context, cmd *cobra.Command, door *std
 func (f *mcpFlags) there(cmd *cobra.Command) (args []string) {
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch list, ok := flag.Value.(pflag.SliceValue); {
-		case flag.Name == "on", flag.Name == "env", flag.Name == "dir":
+		case flag.Name == "on", flag.Name == "agents", flag.Name == "env", flag.Name == "dir":
 		case ok:
 			for _, value := range list.GetSlice() {
 				args = append(args, "--"+flag.Name+"="+value)

@@ -16,7 +16,7 @@ func (f *keptFlags) isElsewhere() bool { return f.on.String() != "" }
 func (f *keptFlags) openElsewhere(ctx context.Context, cmd *cobra.Command, flags *shellFlags, console *console) (*keptShell, error) {
 	spec := &keeper.Spec{Bash: flags.bash, Login: flags.login, InitFiles: flags.initFiles}
 	keepToItself() // The process that keeps the connection outlives limpet.
-	h, err := program(console.notef).Dial(ctx, f.on.String())
+	h, err := program(console.notef).Dial(ctx, f.on)
 	if err != nil {
 		return nil, err
 	}

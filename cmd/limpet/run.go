@@ -75,8 +75,8 @@ limpet. TARGET is one of
                               has them, without expansions: exec:'limactl shell dev sh'
 
 If there is no limpet there, this one is copied into the user's cache, or, for another system or processor, a
-file limpet-OS-ARCH from the directory that LIMPET_AGENTS names, or from beside this one; nothing else of this machine goes over, not its
-environment, and paths are those of there. A connection that is lost is dialled again, for five minutes, and a command
+file limpet-OS-ARCH from the directory that --agents or else LIMPET_AGENTS names, or from beside this one; nothing else of this
+machine goes over, not its environment, and paths are those of there. A connection that is lost is dialled again, for five minutes, and a command
 goes on where it was. A machine that is not reached is an error, and nothing runs here instead.
 
 With --json, each result is one line of JSON on stdout and there is no live

@@ -61,7 +61,7 @@ func (f *keptFlags) add(cmd *cobra.Command) {
 // addName adds those that say which session is meant.
 func (f *keptFlags) addName(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.name, "session", "s", "", "run in the session `NAME`, which stays when limpet ends, and is made if there is none; . is that of this project")
-	cmd.Flags().Var(&f.on, "on", "run on another machine, which is reached by `TARGET`: ssh://HOST, docker://CONTAINER, podman://CONTAINER, kube://NAMESPACE/POD, unix:///PATH, exec:ARGV")
+	f.on.Add(cmd, "run on another machine, which is reached by `TARGET`: ssh://HOST, docker://CONTAINER, podman://CONTAINER, kube://NAMESPACE/POD, unix:///PATH, exec:ARGV")
 	cmd.Flags().BoolVar(&f.existing, "existing", false, "with --session, refuse to make one")
 	f.audit.add(cmd)
 }

@@ -95,7 +95,7 @@ With --on they are those that sessions on another machine ask there.`,
 
 // addOn adds the flag that says where the questions are.
 func addOn(cmd *cobra.Command, on *sessions.On) {
-	cmd.Flags().Var(on, "on", "those of sessions on another machine, which is reached by `TARGET`; see limpet help run")
+	on.Add(cmd, "those of sessions on another machine, which is reached by `TARGET`; see limpet help run")
 }
 
 // openJSON is a line of list --json. Its names are a promise: they only ever grow.

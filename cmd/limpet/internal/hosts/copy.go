@@ -74,7 +74,7 @@ errors, each a list of at most 100 of {"path", "why"}, with skipped_total and er
 			return c.run(ctx, p)
 		},
 	}
-	cmd.Flags().Var(&c.on, "on", "the other machine, which is reached by `TARGET`; see limpet help run")
+	c.on.Add(cmd, "the other machine, which is reached by `TARGET`; see limpet help run")
 	cmd.Flags().StringVarP(&c.session, "session", "s", "", "begin relative paths over there where the session `NAME` is")
 	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "show no progress at a terminal")
 	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print what was copied, as a line of JSON")
@@ -109,7 +109,7 @@ func (c *copying) understand(cmd *cobra.Command, args []string) error {
 }
 
 func (c *copying) run(ctx context.Context, p sessions.Program) error {
-	h, err := p.Dial(ctx, c.on.String())
+	h, err := p.Dial(ctx, c.on)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,9 @@ import (
 )
 
 func infoCommand(p sessions.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "info name|target",
+	var agents sessions.Agents
+	cmd := &cobra.Command{
+		Use:     "info [flags] name|target",
 		Aliases: []string{"show"},
 		Short:   "Show a machine, and what is kept there",
 		Long: `Info reaches a machine, by the connection that is shared if there is one, and shows which limpet answers there, and the sessions that
@@ -25,7 +26,7 @@ are kept, with those that were left behind when a connection was lost.`,
 		Example: "  limpet hosts info dev",
 		Args:    noun.Wants(1, 1, "wants a name or a target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return onHost(p, cmd, args[0], p.HostOptions(), func(ctx context.Context, h *host.Host, t host.Target) error {
+			return onHost(p, cmd, args[0], p.HostOptions(agents), func(ctx context.Context, h *host.Host, t host.Target) error {
 				list, err := h.List(ctx, false)
 				if err != nil {
 					return err
@@ -38,6 +39,8 @@ are kept, with those that were left behind when a connection was lost.`,
 			})
 		},
 	}
+	agents.Add(cmd.Flags(), "")
+	return cmd
 }
 
 // onHost does something with a machine, by a connection as the options say.
@@ -72,15 +75,16 @@ func about(h *host.Host, t host.Target, list []keeper.Listed) [][]string {
 }
 
 func checkCommand(p sessions.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:   "check name|target",
+	var agents sessions.Agents
+	cmd := &cobra.Command{
+		Use:   "check [flags] name|target",
 		Short: "See whether a machine can be reached, and how fast",
 		Long: `Check reaches a machine by a connection of its own, and says what is there: which limpet, since when the machine runs, how many
 sessions are kept, and how long an answer takes. It warns where a logout would end what is kept.`,
 		Example: "  limpet hosts check ssh://build-box",
 		Args:    noun.Wants(1, 1, "wants a name or a target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts := p.HostOptions()
+			opts := p.HostOptions(agents)
 			opts.Share = false
 			began := time.Now()
 			return onHost(p, cmd, args[0], opts, func(ctx context.Context, h *host.Host, t host.Target) error {
@@ -107,6 +111,8 @@ sessions are kept, and how long an answer takes. It warns where a logout would e
 			})
 		},
 	}
+	agents.Add(cmd.Flags(), "")
+	return cmd
 }
 
 // logout asks logind whether it ends what a user leaves behind: see logind.conf(5) and loginctl(1).

@@ -33,7 +33,7 @@ type Program struct {
 // Place is where sessions are: on this machine, or on that of a target, if on is not empty. Call leave.
 func (p Program) Place(ctx context.Context, on On) (place keeper.Place, leave func(), err error) {
 	if on.target != "" {
-		h, err := p.Dial(ctx, on.target)
+		h, err := p.Dial(ctx, on)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -43,9 +43,9 @@ func (p Program) Place(ctx context.Context, on On) (place keeper.Place, leave fu
 	return r, func() {}, err
 }
 
-// Dial reaches the machine of a target, or of a name of one.
-func (p Program) Dial(ctx context.Context, on string) (*host.Host, error) {
-	return p.dial(ctx, on, p.HostOptions())
+// Dial reaches the machine that --on names.
+func (p Program) Dial(ctx context.Context, on On) (*host.Host, error) {
+	return p.dial(ctx, on.target, p.HostOptions(on.agents))
 }
 
 func (p Program) dial(ctx context.Context, on string, opts *host.Options) (*host.Host, error) {
@@ -56,16 +56,13 @@ func (p Program) dial(ctx context.Context, on string, opts *host.Options) (*host
 	return host.Dial(ctx, t, opts)
 }
 
-// agentsVar names a directory with limpet for other systems, in files limpet-OS-ARCH.
-const agentsVar = "LIMPET_AGENTS"
-
 // HostOptions are those by which it reaches machines: the user is told when limpet has to be brought there, and can be asked at a
 // terminal.
-func (p Program) HostOptions() *host.Options {
+func (p Program) HostOptions(agents Agents) *host.Options {
 	const pause = 5 * time.Second
 	var told time.Time
 	return &host.Options{
-		Agents: os.Getenv(agentsVar),
+		Agents: agents.orVariable(),
 		Share:  true, Person: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
 		Lost: func(why error) { p.Note("%v; dialling again", why) },
 		Progress: func(sent, of int64) {
@@ -134,24 +131,6 @@ sandbox of limpet shows it.`,
 	}
 	cmd.AddCommand(listCommand(p), infoCommand(p), watchCommand(p), interruptCommand(p), forkCommand(p), checkpointCommand(p), rollbackCommand(p), resetCommand(p), upgradeCommand(p), closeCommand(p), keeperCommand(p), help)
 	return cmd
-}
-
-// On is the value of the flag --on: a target, or nothing. A text that is no target, as an empty one, is refused: it would mean this
-// machine.
-type On struct{ target string }
-
-func (o *On) String() string { return o.target }
-func (o *On) Type() string   { return "TARGET" }
-
-func (o *On) Set(text string) error {
-	_, err := host.Resolve(text)
-	o.target = text
-	return err
-}
-
-// addOn adds the flag that says where the sessions are.
-func addOn(cmd *cobra.Command, on *On) {
-	cmd.Flags().Var(on, "on", "those of another machine, which is reached by `TARGET`; see limpet help run")
 }
 
 // keeperCommand is what a keeper is executed as.

@@ -94,7 +94,7 @@ func (p Program) newest(ctx context.Context, on On, force bool) (place keeper.Pl
 	if on.target == "" {
 		return p.Place(ctx, on)
 	}
-	opts := p.HostOptions()
+	opts := p.HostOptions(on.agents)
 	opts.Share = false
 	h, err := p.dial(ctx, on.target, opts)
 	if err != nil {
