@@ -74,8 +74,11 @@ type Finding struct {
 	Reason   string // for a person
 	Verdict  Verdict
 
-	// Words are those of a command, if all of them are known, and nothing is added to them.
+	// Words are those of a command, if all of them are known, nothing is added to them, and it is known where PATH leads.
 	Words []string
+
+	// File is the file of a command's program, if that is known and not trusted.
+	File string
 
 	within string  // the directory of the rule that allows it; empty: any
 	change string  // of KindState: what the shell has
@@ -89,7 +92,7 @@ type Judgement struct {
 	// Findings are in the order of the script's bytes. A script without commands has none.
 	Findings []Finding
 
-	resolved map[string]string // the files of programs that were looked for in a PATH that was changed
+	resolved map[string]string // the files of programs that were looked for in PATH; empty: there is none
 	looked   bool              // it depends on how git is set up
 }
 
@@ -99,10 +102,12 @@ type Options struct {
 	Home string
 	// Protected are paths that no command may name, besides limpet's own state and configuration.
 	Protected []string
-	// Resolve finds the file that runs for a program's name, and reports whether to trust it. Do not trust a file that the author
-	// of the script can replace: one that the author can write to, or that is below a directory which the author can write to.
-	// Judge does not call Resolve for builtins and keywords. If Resolve is nil, Judge takes each name for the usual program of that name.
-	Resolve func(name string) (file string, trusted bool)
+	// Path is the PATH that the shell begins with; Live has another. Judge looks there, by File, for the program that a name means. A rule that allows
+	// counts only for a file that is trusted, or that the rule names. If Path is empty, or File is nil, Judge takes each name for the usual program of that name.
+	Path string
+	// File says what is at an absolute path. Do not trust a file that the author of the script can replace. If File is nil, each program
+	// asks where Live has a PATH that was changed.
+	File func(path string) File
 	// Exported reports whether the shell that the script runs in may have a variable of that name in its environment, which programs get.
 	// With it, a script may set others that bash itself does not read. If it is nil, any name may be exported.
 	Exported func(name string) bool
@@ -112,9 +117,6 @@ type Options struct {
 	// Live is what the shell has that the script runs in. With it the script asks where that decides what it means: what it calls is a
 	// function, say, or PATH leads to another program. Nil is a shell that has nothing but what it began with.
 	Live *command.LiveState
-	// File reports whether there is something at an absolute path, and whether nobody but an administrator can replace it. It is for Live. If
-	// it is nil nothing is known of files, and each program of a PATH that was changed asks.
-	File func(path string) (exists, safe bool)
 	// Git returns how git is set up in a directory; Hooked and Nested are of no matter unless files that are checked out are read. With it, commands of
 	// git that only read are allowed where git runs no other program then. If it is nil that is not known, and they ask, but for the form that is neutral.
 	Git func(dir string, worktree bool) (Git, error)
@@ -132,13 +134,16 @@ type Options struct {
 // findingsMax bounds the findings of a script. A script with more asks.
 const findingsMax = 2000
 
-// Judge reads a script as bash does, and judges each part of it. It runs nothing and opens nothing, and is safe for
-// concurrent use, if Options.Resolve is.
+// Judge reads a script as bash does, and judges each part of it. It runs nothing and opens nothing itself, and is safe for
+// concurrent use, if the functions of Options are.
 func Judge(text string, opts *Options) Judgement {
 	if opts == nil {
 		opts = &Options{}
 	}
-	s := &session{opts: opts, text: text}
+	s := &session{opts: opts, text: text, resolved: make(map[string]string)}
+	if opts.Path != "" {
+		s.path = strings.Split(opts.Path, ":")
+	}
 	if opts.Live != nil {
 		s.see(newLive(opts.Live, opts))
 	}
@@ -166,6 +171,7 @@ type session struct {
 	inner    int      // bytes of scripts within the script that were read
 	moves    []string // where its cd commands lead; "" where that is not known
 	live     *live    // nil: the shell is as a new one
+	path     []string // the directories of PATH; none: not known
 	resolved map[string]string
 	looked   bool
 }

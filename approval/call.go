@@ -17,6 +17,8 @@ type call struct {
 	extra    bool     // a wrapper passes on data as more words
 	known    []string // all of its words; nil if that is not so
 	git      *gitUse  // it is allowed if git is set up so
+	file     string   // that runs, with symbolic links followed; empty: not known, or there is none
+	distrust string   // why no rule by name allows it; empty: the file is trusted, or nothing is known of it
 }
 
 // call walks a simple command.
@@ -84,31 +86,12 @@ func (w *walker) run(words []value, from, to int, extra bool) {
 		c.wrapped(true)
 		return
 	}
-	if reason := w.resolve(name.text, c.name); reason != "" {
-		w.addAt(KindCommand, from, to, Ask, ruleUnknown, reason)
-		c.wrapped(true)
-		return
-	}
+	c.locate(name.text)
 	before := len(w.s.findings)
 	if !c.wrapped(false) {
 		c.judge()
 	}
 	c.environment(before)
-}
-
-// resolve asks the caller's function about the file of a program, if there is one.
-func (w *walker) resolve(text, name string) string {
-	if w.s.opts.Resolve == nil || builtins[text] {
-		return ""
-	}
-	file, trusted := w.s.opts.Resolve(text)
-	switch {
-	case !trusted:
-		return "the program " + text + " is a file that can be changed: " + file
-	case base(file) != name:
-		return "the program " + text + " is another one: " + file
-	}
-	return ""
 }
 
 // builtins are commands that bash has itself.
@@ -128,7 +111,7 @@ var namesOnly = []string{"echo", "printf", "basename", "dirname", "test", "[", "
 // judge is for a command that is no wrapper, and that no rule denies: it is allowed if an allow rule knows all of it.
 func (c *call) judge() {
 	reason := ""
-	own, allowed := c.w.s.own(Allow, c.known)
+	own, allowed := c.w.s.allowing(c)
 	for i := range c.args {
 		if slices.Contains(namesOnly, c.name) && !c.w.isFloor(c.args[i]) {
 			break
@@ -176,15 +159,25 @@ func (c *call) harms() bool {
 }
 
 func (c *call) add(v Verdict, rule, reason string) {
+	if v == Allow && c.distrust != "" {
+		v, rule, reason = Ask, ruleFile, c.distrust
+	}
 	before := len(c.w.s.findings)
 	c.w.addAt(KindCommand, c.from, c.to, v, rule, reason)
 	if added := c.w.s.findings[before:]; len(added) > 0 && added[0].Kind == KindCommand {
 		added[0].Words, added[0].git = c.known, c.git
+		if c.distrust != "" {
+			added[0].File = c.file
+		}
+		if c.distrust != "" && c.file == "" {
+			added[0].Words = nil // No rule could be for it.
+		}
 	}
 }
 
 // allow adds that a rule of the caller's allows the command.
 func (c *call) allow(o Own) {
+	c.distrust = "" // The rule is for that file.
 	before := len(c.w.s.findings)
 	c.add(Allow, o.Name(), o.why())
 	if added := c.w.s.findings[before:]; len(added) > 0 && o.Dir != "" {

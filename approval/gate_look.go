@@ -90,8 +90,11 @@ func (q *Question) same(state *command.LiveState) sameScript {
 		return sameScript{input: q.Input}
 	}
 	s := sameScript{script: q.Script, dir: q.Dir}
-	if state == nil {
+	if state == nil && len(q.Judgement.resolved) == 0 {
 		return s
+	}
+	if state == nil {
+		state = &command.LiveState{} // Files of programs count all the same.
 	}
 	used := map[string]bool{"IFS": true}
 	for word := range strings.FieldsFuncSeq(q.Script, notWord) {
@@ -125,9 +128,9 @@ func (p *Pass) placed() bool {
 	return p.asked || j.looked || slices.ContainsFunc(j.Findings, func(f Finding) bool { return f.Verdict == Allow && strings.HasPrefix(f.Rule, "own.") })
 }
 
-// again reports whether what the shell has, where PATH leads, and how git is set up still let a script pass.
+// again reports whether what the shell has, the files that names lead to, and how git is set up still let a script pass.
 func (p *Pass) again() bool {
-	if p.seen.state == nil && !p.question.Judgement.looked {
+	if p.seen.state == nil && !p.question.Judgement.looked && len(p.question.Judgement.resolved) == 0 {
 		return true
 	}
 	j := p.gate.judge(p.question.Script, p.question.Dir, p.seen.state)

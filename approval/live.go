@@ -24,10 +24,9 @@ type live struct {
 
 	changed  bool              // PATH is not what it was
 	path     []string          // the directories of PATH
-	began    map[string]bool   // those that PATH had at first
 	hashed   map[string]string // the files of programs that are not looked for
 	exported map[string]bool
-	file     func(path string) (exists, safe bool)
+	file     func(path string) File
 }
 
 // calmOptions are options of set -o and shopt that do not change what a script means: at most which files a pattern finds, or when a script ends.
@@ -60,7 +59,7 @@ func fields(text string) map[string]bool {
 func newLive(s *command.LiveState, opts *Options) *live {
 	l := &live{
 		names: make(map[string]change), aliases: make(map[string]change), words: make(map[string]change), env: make(map[string]change),
-		open: make(map[string]change), began: make(map[string]bool), hashed: s.Hashed, exported: make(map[string]bool), file: opts.File,
+		open: make(map[string]change), hashed: s.Hashed, exported: make(map[string]bool), file: opts.File,
 	}
 	l.options(s)
 	l.commands(s)
@@ -180,15 +179,12 @@ func (l *live) variables(s *command.LiveState, began map[string]string) {
 			l.names[name] = change{"variable CDPATH", "CDPATH, or the option cdable_vars, has " + name + " go elsewhere"}
 		}
 	}
-	for _, dir := range strings.Split(began["PATH"], ":") {
-		l.began[dir] = strings.HasPrefix(dir, "/")
-	}
 	l.path, l.changed = strings.Split(known["PATH"].Value, ":"), known["PATH"].Value != began["PATH"]
 }
 
 // see takes note of what the shell has.
 func (s *session) see(l *live) {
-	s.live, s.resolved = l, make(map[string]string)
+	s.live, s.path = l, l.path
 	opts := *s.opts
 	exported := opts.Exported
 	opts.Exported = func(name string) bool { return l.exported[name] || exported == nil || exported(name) }
@@ -274,55 +270,34 @@ func (w *walker) program(text string) (change, bool) {
 	if c, is := l.names[text]; is {
 		return c, true
 	}
-	if builtins[text] || strings.Contains(text, "/") { // A name with a slash is looked for nowhere (bash(1), Command Execution).
+	if builtins[text] && !w.outside || strings.Contains(text, "/") { // A name with a slash is looked for nowhere (bash(1), Command Execution).
 		return change{}, false
 	}
-	if file, is := l.hashed[text]; is && (base(file) != text || !l.usual(path.Dir(file))) {
-		if safe := l.safe(file); !safe || base(file) != text {
-			return change{"hash " + text, text + " is " + file + " here: bash remembers that"}, true
-		}
+	if file, is := l.hashed[text]; is && !w.outside && (base(file) != text || !l.there(file)) {
+		return change{"hash " + text, text + " is " + file + " here: bash remembers that"}, true
 	}
-	return w.found(l, text)
+	return w.missing(l, text)
 }
 
-// usual reports whether a directory was in PATH from the start, or is the system's.
-func (l *live) usual(dir string) bool { return l.began[dir] || slices.Contains(trustedDirs, dir) }
-
-func (l *live) safe(file string) bool {
-	if l.file == nil {
-		return false
+// there reports whether bash can run a file that it remembers. If nothing is known of files, only those in directories of the system count.
+func (l *live) there(file string) bool {
+	if l.file == nil || !path.IsAbs(file) {
+		return slices.Contains(trustedDirs, path.Dir(file))
 	}
-	exists, safe := l.file(file)
-	return exists && safe
+	return l.file(file).Path != ""
 }
 
-// found looks for a program in PATH, if that was changed.
-func (w *walker) found(l *live, text string) (change, bool) {
+// missing returns what is changed about a program that cannot be looked for, or is not in PATH.
+func (w *walker) missing(l *live, text string) (change, bool) {
 	_, handled := l.names["command_not_found_handle"]
-	if !l.changed && !handled {
+	switch {
+	case !l.changed && !handled:
+		return change{}, false
+	case l.file == nil:
+		return change{"variable PATH", "PATH was changed here, or what happens when it has no program: which " + text + " it is cannot be told"}, true
+	case !handled:
 		return change{}, false
 	}
-	if l.file == nil {
-		return change{"variable PATH", "PATH was changed here, or what happens when it has no program: which " + text + " it is cannot be told"}, true
-	}
-	for _, dir := range l.path {
-		if !strings.HasPrefix(dir, "/") {
-			return change{"variable PATH", "PATH was changed here: it has a directory that is not absolute before that of " + text}, true
-		}
-		file := path.Join(dir, text)
-		exists, safe := l.file(file)
-		w.s.resolved[text] = file
-		switch {
-		case !exists:
-		case l.usual(dir), safe:
-			return change{}, false
-		default:
-			return change{"variable PATH", "PATH was changed here: " + text + " is " + file + ", a file that can be changed"}, true
-		}
-	}
-	w.s.resolved[text] = ""
-	if handled {
-		return change{"function command_not_found_handle", "there is no program " + text + ": command_not_found_handle is a function here"}, true
-	}
-	return change{}, false
+	found := slices.ContainsFunc(l.path, func(dir string) bool { return !path.IsAbs(dir) || l.file(path.Join(dir, text)).Path != "" })
+	return change{"function command_not_found_handle", "there is no program " + text + ": command_not_found_handle is a function here"}, !found
 }

@@ -22,6 +22,10 @@ type Own struct {
 	Options  []string `json:"options,omitempty"`
 	Operands bool     `json:"operands,omitempty"`
 
+	// File is the file that the program is, with all symbolic links followed, for a rule that allows. Without it the rule is for files that nobody
+	// but an administrator can replace: see Options.File. With it the rule holds for that file alone, whoever can write it.
+	File string `json:"file,omitempty"`
+
 	// Dir is the directory at or below which it holds; empty means everywhere.
 	Dir string `json:"dir,omitempty"`
 
@@ -45,6 +49,10 @@ func (o Own) Validate() error {
 		return fmt.Errorf("%q: what follows may belong to it: leave operands and options out, or name it among the options", last(o.Words))
 	case o.Verdict != Allow && (len(o.Options) > 0 || o.Operands):
 		return errors.New("options and operands are for a rule that allows: others hold whatever follows")
+	case o.Verdict != Allow && o.File != "":
+		return errors.New("a file is for a rule that allows: others hold for whatever file has that name")
+	case o.File != "" && (!path.IsAbs(o.File) || path.Clean(o.File) != o.File):
+		return fmt.Errorf("%q: the file of a rule is an absolute path, without symbolic links", o.File)
 	case o.Dir != "" && !path.IsAbs(o.Dir):
 		return fmt.Errorf("%q: the directory of a rule is an absolute path", o.Dir)
 	}
@@ -66,6 +74,9 @@ func (o Own) String() string {
 	}
 	if o.Operands {
 		text += " ..."
+	}
+	if o.File != "" {
+		text += " (" + o.File + ")"
 	}
 	return text
 }
@@ -134,13 +145,20 @@ func (o Own) stops(words []string) bool {
 	return len(wanted) == 0
 }
 
-// own returns the first of the caller's rules of a verdict that decides about a command.
+// own returns the first of the caller's rules of a verdict that asks about a command, or denies it.
 func (s *session) own(v Verdict, words []string) (Own, bool) {
+	return s.first(v, func(o Own) bool { return len(words) > 0 && o.stops(words) })
+}
+
+// allowing returns the first of the caller's rules that allows a command.
+func (s *session) allowing(c *call) (Own, bool) {
+	return s.first(Allow, func(o Own) bool { return o.allows(c.known) && c.fits(o) })
+}
+
+// first returns the first of the caller's rules of a verdict that holds here and decides.
+func (s *session) first(v Verdict, decides func(Own) bool) (Own, bool) {
 	for _, o := range s.opts.Own {
-		if o.Verdict != v || !o.holds(s.opts.Dir, s.now()) || o.Validate() != nil {
-			continue
-		}
-		if v == Allow && o.allows(words) || v != Allow && len(words) > 0 && o.stops(words) {
+		if o.Verdict == v && o.holds(s.opts.Dir, s.now()) && o.Validate() == nil && decides(o) {
 			return o, true
 		}
 	}
@@ -264,7 +282,7 @@ func (q Question) Always(dir string, until time.Time) (rules []Own, ok bool) {
 		if slices.Contains(harmful, f.Rule) {
 			rule = Own{Verdict: Allow, Words: f.Words}
 		}
-		rule.Dir, rule.Until = dir, until
+		rule.Dir, rule.Until, rule.File = dir, until, f.File
 		if rule.Validate() != nil || !rule.allows(f.Words) {
 			return nil, false
 		}

@@ -15,6 +15,7 @@ const (
 	ruleWrite       = "write"            // a redirection that writes
 	ruleNull        = "null"             // one that writes nothing
 	ruleState       = "state"            // what the shell has
+	ruleFile        = "file"             // a program's file that can be replaced
 	ruleInput       = "input"            // what is typed to a program
 	ruleRead        = "ask.read"         // a file that may have secrets
 	ruleFloor       = "floor.limpet"     // limpet's own files

@@ -20,6 +20,8 @@ type walker struct {
 	input    *syntax.Word     // the here-document or here-string of the command that is walked, if any
 	document bool             // input is a here-document, and no here-string
 	root     bool             // the command is run by sudo
+	another  bool             // another shell reads the text, which remembers no files of programs
+	outside  bool             // the command is run by a program, which knows no builtins and functions
 	piped    string           // the program that the standard input of the command comes from, if any
 }
 
@@ -101,7 +103,7 @@ func (w *walker) inner(text string, v value, posix bool) {
 	}
 	w.live(text, from, to)
 	in := w.s.walker(file, at)
-	in.depth = w.depth + 1
+	in.depth, in.another = w.depth+1, true
 	in.statements(file.Stmts)
 }
 

@@ -139,6 +139,7 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 	}
 	switch {
 	case len(rest) == 0 && c.name == "xargs":
+		c.search("echo")
 	case len(rest) == 0 && c.name == "env":
 		verdict, reason = Ask, "it prints the environment, which has secrets"
 	case len(rest) == 0:
@@ -223,9 +224,10 @@ func (c *call) command(words []value) {
 	for _, v := range words {
 		from, to = min(from, v.from), max(to, v.to)
 	}
-	before, plain := c.w.depth, c.w.plain
+	before, plain, outside := c.w.depth, c.w.plain, c.w.outside
+	c.w.outside = c.runsOutside()
 	c.w.plain = (plain || !c.extra) && slices.Contains(plainWrappers, c.name)
-	defer func() { c.w.plain = plain }()
+	defer func() { c.w.plain, c.w.outside = plain, outside }()
 	if c.w.depth++; c.w.depth > nestingMax {
 		c.add(Ask, ruleUnreadable, "commands in commands are too deep to be read")
 	} else {

@@ -48,9 +48,14 @@ func (a *asking) questions() []approval.Question {
 }
 
 // systemFile takes what is in /usr/bin for what nobody can change.
-func systemFile(path string) (exists, safe bool) {
-	_, err := os.Stat(path)
-	return err == nil, filepath.Dir(path) == "/usr/bin"
+func systemFile(path string) approval.File {
+	if _, err := os.Stat(path); err != nil {
+		return approval.File{}
+	}
+	if filepath.Dir(path) == "/usr/bin" {
+		return approval.File{Path: path}
+	}
+	return approval.File{Path: path, Why: "a file that can be changed"}
 }
 
 // plainEnv is what the shells of these tests begin with.
@@ -117,11 +122,11 @@ func TestOnlyWhatChangedAsks(t *testing.T) {
 		{"BASH_CMDS[ls]=/usr/bin/touch", "ls", "ls is /usr/bin/touch here"},
 		{"mkdir -p bin; cp /usr/bin/touch bin/ls; PATH=$PWD/bin:$PATH", "ls", "bin/ls, a file that can be changed"},
 		{"mkdir -p bin; ln -s /usr/bin/touch bin/ls; PATH=$PWD/bin:$PATH", "ls", "bin/ls, a file that can be changed"},
-		{"PATH=.:$PATH", "ls", "it has a directory that is not absolute"},
-		{"PATH=:$PATH", "ls", "it has a directory that is not absolute"},
-		{"PATH='~/bin:'$PATH", "ls", "it has a directory that is not absolute"},
+		{"PATH=.:$PATH", "ls", "PATH has a directory that is not absolute"},
+		{"PATH=:$PATH", "ls", "PATH has a directory that is not absolute"},
+		{"PATH='~/bin:'$PATH", "ls", "PATH has a directory that is not absolute"},
 		{"PATH=$PWD/bin:$PATH; (mkdir bin; cp /usr/bin/touch bin/ls) & wait", "ls", "a file that can be changed"},
-		{"unset PATH", "ls", "it has a directory that is not absolute"},
+		{"unset PATH", "ls", "PATH has a directory that is not absolute"},
 		{"CDPATH=/tmp", "cd x && ls", "has cd go elsewhere"},
 		{"shopt -s cdable_vars", "cd x && ls", "has cd go elsewhere"},
 		{"EXECIGNORE='*'", "ls", "the variable EXECIGNORE"},
@@ -245,6 +250,42 @@ func TestAResetAndARollbackAreLookedAt(t *testing.T) {
 	_, err = s.Rollback(ctx, "with")
 	require.NoError(t, err)
 	require.Equal(t, 1, run("ls"))
+}
+
+// A directory of PATH that the shell began with may get programs later, also by what is no script: an agent's tool that writes files.
+func TestAProgramThatIsPutBeforeTheSystemsAsks(t *testing.T) {
+	dir, p := testenv.TempDir(t), &asking{}
+	path := filepath.Join(dir, "bin") + ":/usr/bin:/bin"
+	r := registry(t, &session.Options{
+		Shell: &shell.Options{Env: append(plainEnv(t), "PATH="+path), Dir: dir},
+		Approve: func(session.Approved) session.Approver {
+			return gated{approval.NewGate(p.ask, &approval.Options{File: systemFile, Path: path})}
+		},
+	})
+	s, ctx := open(t, r, "s"), testenv.Context(t)
+	scripts := map[string]string{"comm a a": "comm", "find . | xargs": "echo", "env test -f a": "test", "timeout 5 ls": "ls", "bash -c 'ls'": "ls", "egrep x a || true": "grep", "tar -tf a.tgz || true": "gzip"}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("x"), 0o600))
+	for script := range scripts {
+		if script != "comm a a" { // Bash remembers the files of programs that it has run.
+			_, err := s.Run(ctx, script)
+			require.NoError(t, err, script)
+		}
+	}
+	_, err := s.Run(ctx, "sort a")
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "bin"), 0o700))
+	for script, program := range scripts {
+		planted := filepath.Join(dir, "bin", program)
+		require.NoError(t, os.WriteFile(planted, []byte("#!/bin/sh\n: >"+dir+"/owned\n"), 0o700))
+		_, err := s.Run(ctx, script)
+		assert.ErrorContains(t, err, program+" is "+planted+", a file that can be changed", script)
+		require.NoError(t, os.Remove(planted))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bin", "sort"), []byte("#!/bin/sh\n: >"+dir+"/owned\n"), 0o700))
+	_, err = s.Run(ctx, "sort a")
+	require.NoError(t, err, "it is the sort that bash remembers")
+	assert.NoFileExists(t, filepath.Join(dir, "owned"))
+	assert.Len(t, p.questions(), len(scripts))
 }
 
 // A script that was let pass waits for its turn behind one that changes names, or behind a program that puts another into PATH.

@@ -93,7 +93,10 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	if err != nil {
 		return nil, err
 	}
-	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), File: approve.File, Git: approve.Git(env), Contained: asked && policy.Contains()}
+	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), Path: approve.PathOf(env), File: approve.File, Git: approve.Git(env), Contained: asked && policy.Contains()}
+	if far { // Programs are others there.
+		opts.Path, opts.File = "", nil
+	}
 	if far || asked {
 		opts.Git = nil // Git runs elsewhere, or sees other files.
 	}
@@ -137,6 +140,7 @@ type gate struct {
 	// Of the script that is checked: the file that it is in, or "", and where output of those before it was shown.
 	file    string
 	console *console
+	waited  bool // a person was asked
 }
 
 // check returns nil if a script may run in the shell. File is where its text is, if that is not the script itself.
@@ -150,7 +154,9 @@ func (g *gate) check(ctx context.Context, sh runsIn, console *console, file, tex
 		if own, is := sh.(*shell.PersistentShell); is {
 			q.Look = lookAt(own)
 		}
-		if _, err := g.Pass(ctx, q); err != nil || sh.Dir() == q.Dir {
+		g.waited = false
+		p, err := g.Pass(ctx, q)
+		if err != nil || sh.Dir() == q.Dir && (!g.waited || p.Holds(q.Dir)) { // While a person thought, a name may have come to lead elsewhere.
 			return err
 		}
 	}
@@ -175,6 +181,7 @@ func lookAt(sh *shell.PersistentShell) func(context.Context) (*command.LiveState
 }
 
 func (g *gate) ask(ctx context.Context, q approval.Question) (reply approval.Reply, err error) {
+	g.waited = true
 	err = g.console.question(ctx, func(tty *os.File) (err error) {
 		reply, err = g.askAt(ctx, tty, q)
 		return err

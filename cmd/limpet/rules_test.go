@@ -69,6 +69,63 @@ func TestAlwaysIsARuleOfTheProject(t *testing.T) {
 	assert.Equal(t, codeCannot, code)
 }
 
+// A toolchain in a home stays usable: its rule is for that file.
+func TestAlwaysIsForTheFileThatTheNameLeadsTo(t *testing.T) {
+	home, dir := project(t, "")
+	bin, ran := filepath.Join(home, "bin"), filepath.Join(home, "ran")
+	require.NoError(t, os.Mkdir(bin, 0o700))
+	plant := func(name string) {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n: >"+ran+"\n"), 0o700))
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	_, code := limpetIn(t, dir, "run", "--approve", "deny", "sort /dev/null")
+	require.Zero(t, code)
+	plant("sort")
+	out, code := limpetIn(t, dir, "run", "--approve", "deny", "sort /dev/null")
+	assert.Equal(t, codeCannot, code)
+	assert.Contains(t, out, "sort is "+bin+"/sort, ")
+	out, code = limpetIn(t, dir, "approve", "explain", "sort /dev/null")
+	assert.Equal(t, 3, code, out)
+	assert.NoFileExists(t, ran)
+
+	plant("tool")
+	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "--dir", dir, "tool x")
+	tm.sees("tool x (" + bin + "/tool)")
+	tm.types("a")
+	tm.exits(0)
+	require.NoError(t, os.Remove(ran))
+	out, code = limpetIn(t, dir, "run", "--approve", "deny", "tool x")
+	assert.Zero(t, code, out)
+	require.FileExists(t, ran)
+	require.NoError(t, os.Remove(ran))
+	first := filepath.Join(home, "first")
+	require.NoError(t, os.Mkdir(first, 0o700))
+	t.Setenv("PATH", first+":"+os.Getenv("PATH"))
+	require.NoError(t, os.Symlink(filepath.Join(bin, "sort"), filepath.Join(first, "tool")))
+	_, code = limpetIn(t, dir, "run", "--approve", "deny", "tool x")
+	assert.Equal(t, codeCannot, code, "another file")
+	require.NoError(t, os.Remove(filepath.Join(first, "tool")))
+	require.NoError(t, os.Symlink(filepath.Join(bin, "tool"), filepath.Join(first, "tool")))
+	_, code = limpetIn(t, dir, "run", "--approve", "deny", "tool x")
+	assert.Zero(t, code, "the same file by a link")
+}
+
+// While a person thinks, a name may come to lead elsewhere.
+func TestAProgramThatComesWhileAPersonThinksIsAskedAboutAnew(t *testing.T) {
+	home, dir := project(t, "")
+	t.Setenv("PATH", home+":"+os.Getenv("PATH"))
+	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "--dir", dir, "touch made")
+	tm.asksAbout("touch made")
+	require.NoError(t, os.WriteFile(filepath.Join(home, "touch"), []byte("#!/bin/sh\n: >owned\n"), 0o700))
+	tm.types("y")
+	tm.sees("limpet: may this run in ")
+	tm.sees("any other key: no")
+	tm.types("n")
+	tm.exits(codeCannot)
+	require.NoFileExists(t, filepath.Join(dir, "owned"))
+	require.NoFileExists(t, filepath.Join(dir, "made"))
+}
+
 func TestNothingIsAlwaysInAHomeOrOfWhatRunsItsArguments(t *testing.T) {
 	home, dir := project(t, "")
 	for script, at := range map[string]string{"touch a": home, "rm a": dir, "bash x": dir} {

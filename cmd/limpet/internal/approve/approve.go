@@ -70,7 +70,7 @@ With --json, it prints one object with verdict, findings and rules.`,
 			if err != nil {
 				return err
 			}
-			j := approval.Judge(script, &approval.Options{Home: home, Own: own, Dir: dir, Git: Git(nil), Exported: Exported(nil)})
+			j := approval.Judge(script, &approval.Options{Home: home, Own: own, Dir: dir, Git: Git(nil), Exported: Exported(nil), Path: PathOf(nil), File: File})
 			if asJSON {
 				err = noun.JSON(os.Stdout, toJSON(j))
 			} else {

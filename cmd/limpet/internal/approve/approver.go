@@ -39,7 +39,7 @@ const DefaultWait = 5 * time.Minute
 func (s Sessions) Approver(of session.Approved) session.Approver {
 	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
 	opts := &approval.Options{
-		Home: home, Load: Rules, Exported: Exported(s.Env), File: File, Contained: of.Policy != nil && of.Policy.Contains(),
+		Home: home, Load: Rules, Exported: Exported(s.Env), Path: PathOf(s.Env), File: File, Contained: of.Policy != nil && of.Policy.Contains(),
 	}
 	if of.Policy == nil { // In a sandbox git may see other files.
 		opts.Git = Git(s.Env)

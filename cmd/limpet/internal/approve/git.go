@@ -19,13 +19,17 @@ import (
 const gitPatience = 3 * time.Second
 
 // Git returns how git is set up in a directory, for approval.Options, by a git that has an environment; nil is that of limpet. What it is asked runs
-// nothing: its own configuration is read by no verb that goes by it.
+// nothing: its own configuration is read by no verb that goes by it. A git that is not trusted is not asked.
 func Git(env []string) func(dir string, worktree bool) (approval.Git, error) {
 	return func(dir string, worktree bool) (set approval.Git, err error) {
+		git, err := trusted(env, "git")
+		if err != nil {
+			return set, err
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), gitPatience)
 		defer cancel()
 		ask := func(args ...string) *exec.Cmd {
-			cmd := exec.CommandContext(ctx, "git", append([]string{"--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false"}, args...)...)
+			cmd := exec.CommandContext(ctx, git, append([]string{"--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false"}, args...)...)
 			cmd.Dir, cmd.Env = dir, append(env[:len(env):len(env)], "GIT_NO_LAZY_FETCH=1")
 			if env == nil {
 				cmd.Env = append(os.Environ(), "GIT_NO_LAZY_FETCH=1")

@@ -174,6 +174,9 @@ A rule that allows names the first words of a command, and which options and ope
     {"verdict": "deny", "words": ["git", "push"], "reason": "the pipeline pushes"}
   ]}
 
+It holds for a program whose file nobody but root can replace, or with "file": "/home/me/.cargo/bin/cargo" for that file alone, which a name
+in the PATH must lead to, symbolic links followed.
+
 With --json it prints one object a line.`,
 		Args: noun.Wants(0, 0, "wants no arguments"),
 		RunE: func(*cobra.Command, []string) error {

@@ -1,0 +1,109 @@
+package approval
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// File is what Options.File says about a path.
+type File struct {
+	// Path is the file that the path leads to, with all symbolic links followed; empty if a shell would run nothing there.
+	Path string
+	// Why says why the file is not trusted, as in "which this user can write". It is empty if nobody but an administrator can replace the
+	// file, a directory that leads to it, or a symbolic link on the way.
+	Why string
+}
+
+// besides are programs that others look for in PATH by themselves, though no word of the command line names them. Some are shell scripts, as egrep is.
+var besides = map[string]string{
+	"egrep": "grep", "fgrep": "grep", "zcat": "gzip", "gzcat": "gzip", "git": "pager less", "systemctl": "pager less more", "journalctl": "pager less more",
+	"watch": "sh", "tar": "gzip bzip2 xz lzma zstd lzip lzop compress", "man": "pager less",
+}
+
+// locate finds the file that runs for the command's name, and why that is not trusted. Without a PATH, or Options.File, nothing is known of it.
+func (c *call) locate(text string) {
+	s := c.w.s
+	if s.opts.File == nil {
+		return
+	}
+	if builtins[text] && !c.w.outside {
+		return
+	}
+	file, remembered := s.hashed(text)
+	switch {
+	case strings.HasPrefix(text, "/"):
+		c.judgeFile(text, text, s.opts.File(text))
+	case remembered && !c.w.outside && !c.w.another:
+		c.judgeFile(text, file, s.opts.File(file))
+	default:
+		c.search(text)
+	}
+	for other := range strings.FieldsSeq(besides[c.name]) {
+		if c.distrust == "" {
+			own := c.file
+			c.search(other)
+			c.file = own
+		}
+	}
+}
+
+// search looks for a program in the directories of PATH.
+func (c *call) search(text string) {
+	s := c.w.s
+	if s.opts.File == nil || len(s.path) == 0 {
+		return
+	}
+	for _, dir := range s.path {
+		if !path.IsAbs(dir) {
+			c.distrust = "PATH has a directory that is not absolute before that of " + text
+			return
+		}
+		at := path.Join(dir, text)
+		if f := s.opts.File(at); f.Path != "" {
+			c.judgeFile(text, at, f)
+			return
+		}
+	}
+	s.resolved[text] = "" // It cannot run: limpet looks again before the script does.
+}
+
+func (c *call) judgeFile(text, at string, f File) {
+	c.w.s.resolved[text], c.file = f.Path, f.Path
+	if f.Why == "" {
+		return
+	}
+	if c.distrust = text + " is " + at; text == at {
+		c.distrust = text
+	}
+	if f.Path != at {
+		c.distrust += ", which leads to " + f.Path
+	}
+	c.distrust += ", " + f.Why
+}
+
+// fits reports whether a rule that allows is for the file that runs. A rule without a file is for files that are trusted, as far as that is known, and
+// that look for no others that are not. Who names a file has seen that.
+func (c *call) fits(o Own) bool {
+	if o.File == "" {
+		return c.distrust == ""
+	}
+	return c.file == o.File
+}
+
+// hashed is the file that bash remembers for a program.
+func (s *session) hashed(text string) (string, bool) {
+	if s.live == nil {
+		return "", false
+	}
+	file, is := s.live.hashed[text]
+	return file, is
+}
+
+// inside are the programs that run builtins, too.
+var inside = []string{"command", "builtin", "exec"}
+
+// runsOutside reports whether what a wrapper runs is a program, also where it has the name of a builtin.
+func (c *call) runsOutside() bool {
+	return c.w.outside || !slices.Contains(inside, c.name)
+}
