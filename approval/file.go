@@ -18,7 +18,8 @@ type File struct {
 // besides are programs that others look for in PATH by themselves, though no word of the command line names them. Some are shell scripts, as egrep is.
 var besides = map[string]string{
 	"egrep": "grep", "fgrep": "grep", "zcat": "gzip", "gzcat": "gzip", "git": "pager less", "systemctl": "pager less more", "journalctl": "pager less more",
-	"watch": "sh", "tar": "gzip bzip2 xz lzma zstd lzip lzop compress", "man": "pager less",
+	"watch": "sh", "dpkg-query": "pager less", "fd": "ls", "fdfind": "ls",
+	"tar": "gzip bzip2 xz lzma zstd lzip lzop compress", "file": "uncompress bzip2 lzip lz4 lrzip gzip xz zstd",
 }
 
 // locate finds the file that runs for the command's name, and why that is not trusted. Without a PATH, or Options.File, nothing is known of it.
@@ -56,7 +57,11 @@ func (c *call) search(text string) {
 	}
 	for _, dir := range s.path {
 		if !path.IsAbs(dir) {
-			c.distrust = "PATH has a directory that is not absolute before that of " + text
+			which := "PATH"
+			if changed := s.changedPath(); changed != "" {
+				which = changed + "it"
+			}
+			c.distrust = which + " has a directory that is not absolute before that of " + text
 			return
 		}
 		at := path.Join(dir, text)
@@ -73,7 +78,7 @@ func (c *call) judgeFile(text, at string, f File) {
 	if f.Why == "" {
 		return
 	}
-	if c.distrust = text + " is " + at; text == at {
+	if c.distrust = c.w.s.changedPath() + text + " is " + at; text == at {
 		c.distrust = text
 	}
 	if f.Path != at {
@@ -89,6 +94,14 @@ func (c *call) fits(o Own) bool {
 		return c.distrust == ""
 	}
 	return c.file == o.File
+}
+
+// changedPath begins a reason where the shell has another PATH than at first.
+func (s *session) changedPath() string {
+	if s.live != nil && s.live.changed {
+		return "PATH was changed here: "
+	}
+	return ""
 }
 
 // hashed is the file that bash remembers for a program.

@@ -53,7 +53,7 @@ func TestARuleIsForAFileThatNobodyCanReplace(t *testing.T) {
 		// Programs with the names of builtins, where another program runs them.
 		"env echo a": "echo", "ls | xargs echo": "echo", "find . -exec test -f {} ';'": "test", "timeout 5 echo a": "echo", "nice env echo a": "echo", "env command ls": "command", "env bash -c ls": "bash",
 		// Programs that others look for.
-		"egrep x a": "grep", "/usr/bin/egrep x a": "grep", "zcat a": "gzip", "tar -tf a": "gzip", "git branch --show-current": "less",
+		"egrep x a": "grep", "/usr/bin/egrep x a": "grep", "zcat a": "gzip", "tar -tf a": "gzip", "fd -l x": "ls", "file -z a": "xz", "dpkg-query -W": "less", "git branch --show-current": "less",
 	} {
 		assert.Equal(t, approval.Allow, approval.Judge(script, machine()).Verdict, script)
 		j := approval.Judge(script, machine(home))
