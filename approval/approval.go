@@ -77,8 +77,8 @@ type Finding struct {
 	// Words are those of a command, if all of them are known, nothing is added to them, and it is known where PATH leads.
 	Words []string
 
-	// File is the file of a command's program, if that is known and not trusted.
-	File string
+	// File is the file of a command's program, if that is known and not trusted, and FileState its state as in File.State.
+	File, FileState string
 
 	within string  // the directory of the rule that allows it; empty: any
 	change string  // of KindState: what the shell has
@@ -92,8 +92,8 @@ type Judgement struct {
 	// Findings are in the order of the script's bytes. A script without commands has none.
 	Findings []Finding
 
-	resolved map[string]string // the files of programs that were looked for in PATH; empty: there is none
-	looked   bool              // it depends on how git is set up
+	resolved map[string]found // the files of programs that were looked for in PATH; empty: there is none
+	looked   bool             // it depends on how git is set up
 }
 
 // Options are what a caller knows about where the script will run. Nil and the zero value are fine.
@@ -140,7 +140,7 @@ func Judge(text string, opts *Options) Judgement {
 	if opts == nil {
 		opts = &Options{}
 	}
-	s := &session{opts: opts, text: text, resolved: make(map[string]string)}
+	s := &session{opts: opts, text: text, resolved: make(map[string]found)}
 	if opts.Path != "" {
 		s.path = strings.Split(opts.Path, ":")
 	}
@@ -172,7 +172,7 @@ type session struct {
 	moves    []string // where its cd commands lead; "" where that is not known
 	live     *live    // nil: the shell is as a new one
 	path     []string // the directories of PATH; none: not known
-	resolved map[string]string
+	resolved map[string]found
 	looked   bool
 }
 

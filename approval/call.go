@@ -17,7 +17,7 @@ type call struct {
 	extra    bool     // a wrapper passes on data as more words
 	known    []string // all of its words; nil if that is not so
 	git      *gitUse  // it is allowed if git is set up so
-	file     string   // that runs, with symbolic links followed; empty: not known, or there is none
+	file     found    // that runs, with symbolic links followed; empty: not known, or there is none
 	distrust string   // why no rule by name allows it; empty: the file is trusted, or nothing is known of it
 }
 
@@ -43,6 +43,12 @@ func (w *walker) call(cmd *syntax.CallExpr) {
 
 // trustedDirs have programs that are what their names say. Only root writes there.
 var trustedDirs = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}
+
+// literalDir is the directory of a path as it is written: behind a symbolic link, ".." is not what it looks like.
+func literalDir(p string) string { return p[:max(strings.LastIndexByte(p, '/'), 0)] }
+
+// within is a path in a directory of PATH, as bash makes it.
+func within(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
 
 // base is path.Base that leaves an empty text as it is.
 func base(p string) string {
@@ -81,7 +87,7 @@ func (w *walker) run(words []value, from, to int, extra bool) {
 		c.wrapped(true)
 		return
 	}
-	if name.home || strings.Contains(name.text, "/") && !slices.Contains(trustedDirs, path.Dir(name.text)) {
+	if name.home || strings.Contains(name.text, "/") && !slices.Contains(trustedDirs, literalDir(name.text)) {
 		w.addAt(KindCommand, from, to, Ask, ruleUnknown, "it runs a file by its path, which may be any program")
 		c.wrapped(true)
 		return
@@ -167,9 +173,9 @@ func (c *call) add(v Verdict, rule, reason string) {
 	if added := c.w.s.findings[before:]; len(added) > 0 && added[0].Kind == KindCommand {
 		added[0].Words, added[0].git = c.known, c.git
 		if c.distrust != "" {
-			added[0].File = c.file
+			added[0].File, added[0].FileState = c.file.path, c.file.state
 		}
-		if c.distrust != "" && c.file == "" {
+		if c.distrust != "" && c.file.path == "" {
 			added[0].Words = nil // No rule could be for it.
 		}
 	}

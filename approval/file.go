@@ -13,7 +13,12 @@ type File struct {
 	// Why says why the file is not trusted, as in "which this user can write". It is empty if nobody but an administrator can replace the
 	// file, a directory that leads to it, or a symbolic link on the way.
 	Why string
+	// State is another one whenever the file has other bytes; empty if that is not known.
+	State string
 }
+
+// found is the file of a program, as a judgement remembers it.
+type found struct{ path, state string }
 
 // besides are programs that others look for in PATH by themselves, though no word of the command line names them. Some are shell scripts, as egrep is.
 var besides = map[string]string{
@@ -64,17 +69,18 @@ func (c *call) search(text string) {
 			c.distrust = which + " has a directory that is not absolute before that of " + text
 			return
 		}
-		at := path.Join(dir, text)
+		at := within(dir, text)
 		if f := s.opts.File(at); f.Path != "" {
 			c.judgeFile(text, at, f)
 			return
 		}
 	}
-	s.resolved[text] = "" // It cannot run: limpet looks again before the script does.
+	s.resolved[text] = found{} // It cannot run: limpet looks again before the script does.
 }
 
 func (c *call) judgeFile(text, at string, f File) {
-	c.w.s.resolved[text], c.file = f.Path, f.Path
+	c.file = found{f.Path, f.State}
+	c.w.s.resolved[text] = c.file
 	if f.Why == "" {
 		return
 	}
@@ -93,7 +99,7 @@ func (c *call) fits(o Own) bool {
 	if o.File == "" {
 		return c.distrust == ""
 	}
-	return c.file == o.File
+	return c.file.path == o.File && (o.FileState == "" || o.FileState == c.file.state)
 }
 
 // changedPath begins a reason where the shell has another PATH than at first.

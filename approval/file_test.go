@@ -28,7 +28,7 @@ func (f files) at(path string) approval.File {
 	if len(path) > 6 && path[:6] == "/home/" {
 		why = "which this user can write"
 	}
-	return approval.File{Path: real, Why: why}
+	return approval.File{Path: real, Why: why, State: "1"}
 }
 
 // machine has a home with programs that are before those of the system in PATH, and some that are nowhere else.
@@ -100,6 +100,8 @@ func TestAnOwnRuleIsForItsFile(t *testing.T) {
 		{`"words":["go","test"]`, "go test", "", approval.Allow},
 		{`"words":["go","test"]`, "go test", "go", approval.Ask},
 		{`"words":["go","test"],"file":"/home/me/bin/go"`, "go test", "go", approval.Allow},
+		{`"words":["go","test"],"file":"/home/me/bin/go","file_state":"1"`, "go test", "go", approval.Allow},
+		{`"words":["go","test"],"file":"/home/me/bin/go","file_state":"2"`, "go test", "go", approval.Ask},
 		{`"words":["go","test"],"file":"/home/me/bin/go"`, "timeout 5 go test", "go", approval.Allow},
 		{`"words":["go","test"],"file":"/home/me/bin/go"`, "go test; go vet", "go", approval.Ask},
 		{`"words":["go","test"],"file":"/home/me/bin/go"`, "go test", "", approval.Ask},
@@ -129,7 +131,7 @@ func TestAnOwnRuleIsForItsFile(t *testing.T) {
 			assert.NotEqual(t, approval.Allow, approval.Judge("go test; ls -l; link; mytool", opts).Verdict, "which files there are is not known")
 		}
 	}
-	for _, broken := range []approval.Own{{Verdict: approval.Allow, Words: []string{"go"}, File: "bin/go"}, {Verdict: approval.Allow, Words: []string{"go"}, File: "/a/../go"}, {Verdict: approval.Deny, Words: []string{"go"}, File: "/usr/bin/go"}} {
+	for _, broken := range []approval.Own{{Verdict: approval.Allow, Words: []string{"go"}, File: "bin/go"}, {Verdict: approval.Allow, Words: []string{"go"}, File: "/a/../go"}, {Verdict: approval.Deny, Words: []string{"go"}, File: "/usr/bin/go"}, {Verdict: approval.Allow, Words: []string{"go"}, FileState: "1"}} {
 		assert.Error(t, broken.Validate())
 	}
 }
@@ -148,6 +150,9 @@ func TestAlwaysBindsToTheFile(t *testing.T) {
 		assert.Equal(t, want != "", ok, script)
 		if ok {
 			assert.Equal(t, want, rules[0].String(), script)
+			if rules[0].File != "" {
+				assert.Equal(t, "1", rules[0].FileState)
+			}
 			opts.Own = rules
 			opts.Now = func() time.Time { return now }
 			assert.Equal(t, approval.Allow, approval.Judge(script, opts).Verdict, script)
@@ -161,13 +166,16 @@ func TestAPassHoldsAsLongAsNamesLeadToTheSameFiles(t *testing.T) {
 	there := opts.File
 	planted := ""
 	opts.File = func(path string) approval.File {
+		if path == planted && path == "/usr/bin/ls" {
+			return approval.File{Path: path, State: "2"}
+		}
 		if path == planted {
 			return approval.File{Path: path, Why: "which this user can write"}
 		}
 		return there(path)
 	}
 	g := approval.NewGate((&person{answer: approval.Once}).ask, opts)
-	for script, plant := range map[string]string{"ls": "/home/me/bin/ls", "rg x": "/home/me/bin/rg", "ls | xargs echo": "/home/me/bin/echo", "touch a": "/home/me/bin/touch"} {
+	for script, plant := range map[string]string{"ls": "/home/me/bin/ls", "rg x": "/home/me/bin/rg", "ls -l": "/usr/bin/ls", "ls | xargs echo": "/home/me/bin/echo", "touch a": "/home/me/bin/touch"} {
 		planted = ""
 		p, err := g.Pass(t.Context(), approval.Question{Script: script, Dir: "/src"})
 		require.NoError(t, err)

@@ -113,7 +113,7 @@ func (q *Question) same(state *command.LiveState) sameScript {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Judgement.resolved)) {
-		fmt.Fprintf(sum, "%q is %q\n", name, q.Judgement.resolved[name])
+		fmt.Fprintf(sum, "%q is %q\n", name, q.Judgement.resolved[name].path)
 	}
 	s.state = string(sum.Sum(nil))
 	return s

@@ -298,6 +298,6 @@ func (w *walker) missing(l *live, text string) (change, bool) {
 	case !handled:
 		return change{}, false
 	}
-	found := slices.ContainsFunc(l.path, func(dir string) bool { return !path.IsAbs(dir) || l.file(path.Join(dir, text)).Path != "" })
+	found := slices.ContainsFunc(l.path, func(dir string) bool { return !path.IsAbs(dir) || l.file(within(dir, text)).Path != "" })
 	return change{"function command_not_found_handle", "there is no program " + text + ": command_not_found_handle is a function here"}, !found
 }

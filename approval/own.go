@@ -26,6 +26,9 @@ type Own struct {
 	// but an administrator can replace: see Options.File. With it the rule holds for that file alone, whoever can write it.
 	File string `json:"file,omitempty"`
 
+	// FileState is the state that the file must have: see File.State. Empty means any.
+	FileState string `json:"file_state,omitempty"`
+
 	// Dir is the directory at or below which it holds; empty means everywhere.
 	Dir string `json:"dir,omitempty"`
 
@@ -53,6 +56,8 @@ func (o Own) Validate() error {
 		return errors.New("a file is for a rule that allows: others hold for whatever file has that name")
 	case o.File != "" && (!path.IsAbs(o.File) || path.Clean(o.File) != o.File):
 		return fmt.Errorf("%q: the file of a rule is an absolute path, without symbolic links", o.File)
+	case o.File == "" && o.FileState != "":
+		return errors.New("the state of a file wants the file")
 	case o.Dir != "" && !path.IsAbs(o.Dir):
 		return fmt.Errorf("%q: the directory of a rule is an absolute path", o.Dir)
 	}
@@ -282,7 +287,7 @@ func (q Question) Always(dir string, until time.Time) (rules []Own, ok bool) {
 		if slices.Contains(harmful, f.Rule) {
 			rule = Own{Verdict: Allow, Words: f.Words}
 		}
-		rule.Dir, rule.Until, rule.File = dir, until, f.File
+		rule.Dir, rule.Until, rule.File, rule.FileState = dir, until, f.File, f.FileState
 		if rule.Validate() != nil || !rule.allows(f.Words) {
 			return nil, false
 		}

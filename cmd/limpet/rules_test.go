@@ -108,6 +108,10 @@ func TestAlwaysIsForTheFileThatTheNameLeadsTo(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join(bin, "tool"), filepath.Join(first, "tool")))
 	_, code = limpetIn(t, dir, "run", "--approve", "deny", "tool x")
 	assert.Zero(t, code, "the same file by a link")
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "tool"), []byte("#!/bin/sh\n: >"+ran+"2\n"), 0o700))
+	_, code = limpetIn(t, dir, "run", "--approve", "deny", "tool x")
+	assert.Equal(t, codeCannot, code, "the same file with something else in it")
+	assert.NoFileExists(t, ran+"2")
 }
 
 // While a person thinks, a name may come to lead elsewhere.

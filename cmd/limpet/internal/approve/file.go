@@ -26,16 +26,25 @@ const mostLinks = 40
 // File says, for approval.Options, which file a path leads to, and who besides root can replace it: by the file itself, by a directory on the
 // way, or by a symbolic link.
 func File(path string) approval.File {
-	f := follow(filepath.Clean(path))
+	f := follow(path)
 	if f.Path == "" {
 		return f
 	}
-	var st unix.Stat_t
-	if err := unix.Stat(f.Path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || unix.Faccessat(unix.AT_FDCWD, f.Path, unix.X_OK, unix.AT_EACCESS) != nil {
+	var st, kernel unix.Stat_t
+	err := unix.Stat(path, &kernel)
+	if err != nil && unix.Lstat(path, &st) != nil {
+		return approval.File{} // As behind a file that is no directory.
+	}
+	if errors.Join(err, unix.Stat(f.Path, &st)) != nil || st.Dev != kernel.Dev || st.Ino != kernel.Ino {
+		f.Why = cmp.Or(f.Why, "which may be another file next")
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || unix.Faccessat(unix.AT_FDCWD, f.Path, unix.X_OK, unix.AT_EACCESS) != nil {
 		if f.Why == "" || st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			return approval.File{} // A shell goes on to the next directory of PATH.
 		} // Else it may be made to run.
 	}
+	sec, nsec := st.Ctim.Unix()
+	f.State = fmt.Sprintf("%d-%d.%09d", st.Size, sec, nsec)
 	return f
 }
 
@@ -43,6 +52,11 @@ func File(path string) approval.File {
 // for a dead link, which may lead somewhere next.
 func follow(path string) approval.File {
 	f := approval.File{Path: "/"}
+	var root unix.Stat_t
+	if unix.Lstat("/", &root) != nil {
+		return approval.File{}
+	}
+	f.Why = writable("/", root)
 	rest, links, linked := strings.Split(path[1:], "/"), 0, false
 	for len(rest) > 0 {
 		part := rest[0]
@@ -141,7 +155,7 @@ func trusted(env []string, program string) (string, error) {
 		if !filepath.IsAbs(dir) {
 			return "", fmt.Errorf("PATH has a directory that is not absolute before that of %s", program)
 		}
-		at := filepath.Join(dir, program)
+		at := dir + "/" + program // Not cleaned: behind a symbolic link, ".." is not what it looks like.
 		switch f := File(at); {
 		case f.Path == "":
 		case f.Why != "":

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,20 +31,28 @@ func TestAFileIsTrustedIfNobodyButRootCanReplaceIt(t *testing.T) {
 	require.NoError(t, os.WriteFile(at("data"), nil, 0o600))
 	real, err := filepath.EvalSymlinks(system)
 	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(at("a/usr/bin"), 0o700))
+	require.NoError(t, os.MkdirAll(at("a/b/c"), 0o700))
+	require.NoError(t, os.WriteFile(at("a/usr/bin/env"), nil, 0o700))
+	require.NoError(t, os.Symlink(at("a/b/c"), at("up")))
 	for path, leads := range map[string]string{
-		at("link"): real, at("link2"): real, at("own"): at("own"), at("linked"): at("own"), at("sub/../own"): at("own"), at("dead"): at("nowhere"), at("data"): at("data"),
-		"/proc/self/root" + system: real,
+		at("link"): real, at("link2"): real, at("own"): at("own"), at("linked"): at("own"), at("dead"): at("nowhere"), at("data"): at("data"),
+		"/proc/self/root" + system: real, dir + "/up/../../usr/bin/env": at("a/usr/bin/env"), dir + "/sub/../own": at("own"),
 	} {
 		f := approve.File(path)
 		assert.Equal(t, leads, f.Path, path)
 		assert.NotEmpty(t, f.Why, path)
 	}
-	for _, path := range []string{at("nosuch"), at("sub"), at("ring"), at("own/x"), "/usr/bin/nosuch", "/usr/bin", "/", "/usr/lib/os-release"} {
+	for _, path := range []string{at("nosuch"), at("sub"), at("ring"), at("own/x"), "/usr/bin/env/../env", "/usr/bin/nosuch", "/usr/bin", "/", "/usr/lib/os-release"} {
 		assert.Equal(t, approval.File{}, approve.File(path), path)
 	}
 	env, err := filepath.EvalSymlinks("/usr/bin/env")
 	require.NoError(t, err)
-	assert.Equal(t, approval.File{Path: env}, approve.File("/usr/bin/env"))
+	f := approve.File("/usr/bin/env")
+	assert.Equal(t, approval.File{Path: env, State: f.State}, f)
+	before := approve.File(at("own")).State
+	require.NoError(t, os.WriteFile(at("own"), []byte("x"), 0o700))
+	assert.NotEqual(t, before, approve.File(at("own")).State)
 	assert.Contains(t, approve.File(at("own")).Why, "can write")
 }
 
@@ -84,9 +93,18 @@ func ordinary(t testing.TB) (list []string) {
 }
 
 func TestTheFilesOfThisSystemMakeNoOrdinaryScriptAsk(t *testing.T) {
-	asks, more, own := 0, 0, 0
+	asks, more, own, ofHome := 0, 0, 0, 0
+	brewed := strings.Fields("git python3 python node jq rg fd tree gawk make bash less gh docker")
+	brew := func(path string) approval.File {
+		if name, is := strings.CutPrefix(path, "/opt/homebrew/bin/"); !is {
+			return approve.File(path)
+		} else if !slices.Contains(brewed, name) {
+			return approval.File{}
+		}
+		return approval.File{Path: path, Why: "which this user can write"}
+	}
 	for _, script := range ordinary(t) {
-		names := &approval.Options{Home: "/home/me", Exported: approve.Exported(nil)}
+		names := &approval.Options{Home: "/home/me", Exported: approve.Exported(nil), Dir: "/home/me/src", Git: func(string, bool) (approval.Git, error) { return approval.Git{}, nil }}
 		if approval.Judge(script, names).Verdict != approval.Allow {
 			asks++
 			continue
@@ -102,8 +120,12 @@ func TestTheFilesOfThisSystemMakeNoOrdinaryScriptAsk(t *testing.T) {
 		if approval.Judge(script, &files).Verdict != approval.Allow {
 			own++
 		}
+		files.File, files.Path = brew, "/opt/homebrew/bin:/usr/bin:/bin"
+		if approval.Judge(script, &files).Verdict != approval.Allow {
+			ofHome++
+		}
 	}
-	t.Logf("of %d scripts %d ask by names, %d more by the files of the system, and %d more by those of this PATH", len(ordinary(t)), asks, more, own)
+	t.Logf("of %d scripts %d ask by names, %d more by the files of the system, %d more by those of this PATH, and %d more if %v can be written", len(ordinary(t)), asks, more, own, ofHome, brewed)
 	assert.Zero(t, more)
 }
 

@@ -175,7 +175,7 @@ A rule that allows names the first words of a command, and which options and ope
   ]}
 
 It holds for a program whose file nobody but root can replace, or with "file": "/home/me/.cargo/bin/cargo" for that file alone, which a name
-in the PATH must lead to, symbolic links followed.
+in the PATH must lead to, symbolic links followed. With "file_state", which "always" writes, it ends when the file changes.
 
 With --json it prints one object a line.`,
 		Args: noun.Wants(0, 0, "wants no arguments"),
