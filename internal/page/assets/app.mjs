@@ -214,7 +214,10 @@ async function watchLists() {
       const [all, early] = await Promise.all([getSessions(), shared === null ? getQuestions() : null]);
       if (shared === undefined) {
         shared = all.share ?? null;
-        by("notify").hidden ||= Boolean(shared);
+        if (shared) {
+          by("notify").hidden = true;
+          by("none").textContent = "The session that was shared with you has ended.";
+        }
         void follow("", following.signal);
       }
       const asked = shared ? null : early ?? await getQuestions(); // By a share link they are not to be had.
