@@ -30,6 +30,10 @@ type RecordOptions struct {
 type Recorded struct {
 	Bytes  int64 `json:"bytes"`  // of output
 	Missed int64 `json:"missed"` // of output that was not kept: a marker in the recording says where
+
+	// Gaps is how often a connection to the program that has the terminal was lost meanwhile: what was printed then is not in the
+	// recording, and a marker says where that was. Behind it the screen is painted anew.
+	Gaps int `json:"gaps,omitempty"`
 }
 
 // Record writes a recording to w, as asciicast v2, for asciinema and others to play, until

@@ -30,7 +30,8 @@ func termRecordCommand(where *termFlags) *cobra.Command {
 		Long: `Record writes what the program prints to a new file, as asciicast v2, from now on until the
 program ends or you press Ctrl-C: what was written then can be played. The file is ID.cast
 if none is named, and - is stdout. What was printed before is in it with --from-start, as
-far as it is kept; of a program that has ended, that is all there is.
+far as it is kept; of a program that has ended, that is all there is. With --on, a connection that
+is lost is dialled again; a marker in the recording says where, and the screen is painted anew.
 
 With --json, it prints a line of JSON about the recording.`,
 		Example: `  limpet term record psql demo.cast
@@ -129,6 +130,9 @@ func (f *termRecordFlags) line(t *reached, to string, done terminal.Recorded, to
 	text := fmt.Sprintf("%s: recorded to %s: %d bytes of output, in %v", t.info.ID, to, done.Bytes, age(took))
 	if done.Missed > 0 {
 		text += fmt.Sprintf("; %d bytes are missing, and a marker says where", done.Missed)
+	}
+	if done.Gaps > 0 {
+		text += fmt.Sprintf("; the connection was lost %d times, and a marker says where", done.Gaps)
 	}
 	return text
 }

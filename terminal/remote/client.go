@@ -45,7 +45,7 @@ type Way struct {
 	Patience time.Duration
 
 	// Resumes says that the Transport connects again by itself when a connection is lost. A [Viewer] then
-	// goes on at the offset where it was, and what can be asked twice is asked again.
+	// goes on at the offset where it was, a recording with the screen as it is, and what can be asked twice is asked again.
 	Resumes bool
 }
 

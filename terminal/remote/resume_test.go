@@ -2,11 +2,13 @@ package remote_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,7 +37,7 @@ func breaking(t *testing.T, r *terminal.Registry, after int64, by error) (w remo
 		r = r.Clone(r.Context())
 		r.URL.Host = strings.TrimPrefix(server.URL, "http://")
 		resp, err := http.DefaultTransport.RoundTrip(r)
-		if err == nil && strings.HasSuffix(r.URL.Path, "/attach") {
+		if err == nil && (strings.HasSuffix(r.URL.Path, "/attach") || strings.HasSuffix(r.URL.Path, "/record")) {
 			resp.Body = &cutBody{resp.Body, after, by, broke}
 		}
 		return resp, err
@@ -91,6 +93,61 @@ func TestAViewerOutlivesItsConnection(t *testing.T) {
 		assert.True(t, bytes.Equal(want.Bytes(), got.Bytes()), "%d bytes, and not %d", got.Len(), want.Len())
 	}
 }
+
+// A recording goes on with a marker, and the screen as it is by then.
+func TestARecordingOutlivesItsConnection(t *testing.T) {
+	for _, by := range []error{fmt.Errorf("%w: it is cut", remote.ErrUnreachable), io.EOF, io.ErrUnexpectedEOF} {
+		s := serve(t, t.TempDir(), nil)
+		const cut = 20 << 10
+		way, broke := breaking(t, s.r, cut, by)
+		client := way.Client()
+		t.Cleanup(func() { require.NoError(t, client.Close()) })
+		dir := t.TempDir()
+		prints, err := s.r.Start(testenv.Context(t), terminal.Spec{Line: "seq 10000; until [[ -e " + dir + "/go ]]; do sleep .01; done; echo the end"})
+		require.NoError(t, err)
+		testenv.Await(t, "the numbers", func() bool {
+			shot, err := prints.Screen()
+			return err == nil && strings.Contains(string(shot.ANSI()), "10000")
+		})
+		var cast bytes.Buffer
+		went := false
+		done, err := client.Terminal(prints.ID()).Record(testenv.Context(t), writer(func(p []byte) (int, error) {
+			if !went && bytes.Contains(p, []byte("is missing")) {
+				went = true
+				require.NoError(t, prints.Resize(terminal.Size{Cols: 70, Rows: 20}))
+				require.NoError(t, os.WriteFile(dir+"/go", nil, 0o600))
+			}
+			return cast.Write(p)
+		}), terminal.RecordOptions{FromStart: true})
+		require.NoError(t, err)
+		assert.True(t, went)
+		assert.Positive(t, broke.Load())
+		assert.Positive(t, done.Gaps)
+		lines := strings.Split(strings.TrimSuffix(cast.String(), "\n"), "\n")
+		last, gaps := 0.0, 0
+		for i, line := range lines[1:] {
+			var event []any
+			require.NoError(t, json.Unmarshal([]byte(line), &event), line)
+			require.Len(t, event, 3)
+			at, ok := event[0].(float64)
+			require.True(t, ok, line)
+			require.GreaterOrEqual(t, at, last, "line %d", i)
+			last = at
+			if event[1] == "m" && strings.Contains(fmt.Sprint(event[2]), "the connection was lost here") {
+				gaps++
+			}
+		}
+		assert.Equal(t, done.Gaps, gaps)
+		_, behind, _ := strings.Cut(cast.String(), "the connection was lost here")
+		assert.Contains(t, behind, `\u001b[2J`)
+		assert.Contains(t, behind, `"r","70x20"]`)
+		assert.Contains(t, behind, "the end")
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (f writer) Write(p []byte) (int, error) { return f(p) }
 
 // One that can do so in vain alone fails, and says why.
 func TestAViewerGivesUp(t *testing.T) {

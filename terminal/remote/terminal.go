@@ -1,10 +1,7 @@
 package remote
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -140,42 +137,6 @@ func (t *Terminal) Wait(ctx context.Context, o terminal.WaitOptions) (terminal.W
 	return got, err
 }
 
-// Record writes a recording to w, whole lines as they come, until the program ends or ctx
-// does. If the latter is the case, what is Missed in it is not known.
-func (t *Terminal) Record(ctx context.Context, w io.Writer, o terminal.RecordOptions) (terminal.Recorded, error) {
-	const op = "record"
-	query := url.Values{}
-	if o.FromStart {
-		query.Set("from_start", "1")
-	}
-	if o.Title != "" {
-		query.Set("title", o.Title)
-	}
-	resp, err := t.c.open(ctx, op, t.id, t.path("/record?"+query.Encode()))
-	if err != nil {
-		return terminal.Recorded{}, unwrapCause(ctx, err)
-	}
-	defer resp.Close()
-	var done terminal.Recorded
-	for lines := bufio.NewReader(resp.Body); ; {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && len(line) == 0 {
-			break
-		}
-		if err != nil {
-			return done, unwrapCause(ctx, resp.broken(err))
-		}
-		if _, err := w.Write(line); err != nil {
-			return done, &terminal.Error{Op: op, ID: t.id, Err: err, Remedy: "what was written before can be played"}
-		}
-		done.Bytes += output(line)
-	}
-	if text := resp.Trailer.Get(headRecorded); text != "" {
-		_ = json.Unmarshal([]byte(text), &done) // If it makes no sense, there is what was counted.
-	}
-	return done, resp.failed()
-}
-
 // unwrapCause returns the cause of a context that was the caller's as it is, as Record of a
 // terminal.Terminal does.
 func unwrapCause(ctx context.Context, err error) error {
@@ -183,17 +144,6 @@ func unwrapCause(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// output is how much output is in a line of a recording.
-func output(line []byte) int64 {
-	var event []json.RawMessage
-	if !bytes.HasPrefix(line, []byte("[")) || json.Unmarshal(line, &event) != nil || len(event) < 3 || string(event[1]) != `"o"` {
-		return 0
-	}
-	var data string
-	_ = json.Unmarshal(event[2], &data) // As the line was, it is a string.
-	return int64(len(data))
 }
 
 // failed is the error behind a stream that was read to its end.
