@@ -39,7 +39,7 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, as rights) {
 		h.answered(w, r, r.URL.Path, h.listMetrics)
 		return
 	case terminalPath:
-		h.serveTerminal(w, r)
+		h.serveTerminal(w, r, as)
 		return
 	}
 	if id, ok := strings.CutPrefix(r.URL.Path, questionPath); ok {

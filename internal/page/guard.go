@@ -61,13 +61,14 @@ func (h *Handler) refuses(r *http.Request) (as rights, status int, why string) {
 	if status, why := h.refusesForm(r, changes, most); status != 0 {
 		return rights{}, status, why
 	}
-	if !isAPI(r) || r.URL.Path == terminalPath { // A file is no secret; the token of a WebSocket is in its first message.
+	if !isAPI(r) || isSocket(r) { // A file is no secret; the token of a WebSocket is in its first message.
 		return rights{}, 0, ""
 	}
+	query := r.URL.Query()
 	switch as = h.rightsFor(r); {
 	case as == rights{}:
 		return as, http.StatusUnauthorized, wrongToken + ": open the link that it has printed, or ask for another share link"
-	case !as.allow(needOf(r), r.URL.Query().Get("session"), ""):
+	case !as.allow(needOf(r), query.Get("session"), query.Get("id")):
 		return as, http.StatusForbidden, "this share link does not allow that"
 	}
 	return as, 0, ""

@@ -25,6 +25,7 @@
 //	POST /api/shares                         {"session", "id", "terminal", "typing", "seconds"}, a wanted; a madeJSON, with the "token" this once
 //	POST /api/shares/ID/revoke               ends a share link, and all that is open by it; the list
 //	/api/terminal                            a WebSocket, whose token is in its first message, see socket.go
+//	/api/terminal?session=NAME&id=ID         a stream that shows the same terminal, without typing, see shown.go
 //
 // TOKEN is the owner's, or that of a share link. By one of a session there are, for that session, /api/sessions, /api/jobs and what is below it,
 // /api/terminals, /api/events and the WebSocket; by one of a terminal /api/sessions, /api/terminals and the WebSocket, for that terminal.

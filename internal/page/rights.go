@@ -31,7 +31,7 @@ const (
 )
 
 // shareable are the parameters of a query that may be in a request by a share link: others ask for more than what they are of, as notices does.
-var shareable = map[string]bool{"session": true, "keeper": true, "after": true, "from": true, "pattern": true}
+var shareable = map[string]bool{"session": true, "keeper": true, "after": true, "from": true, "pattern": true, "id": true}
 
 // needOf returns what a request needs. What a WebSocket needs is in its first message: see Handler.opened.
 func needOf(r *http.Request) need {
@@ -51,6 +51,8 @@ func needOf(r *http.Request) need {
 		return seeSession
 	case r.URL.Path == "/api/terminals":
 		return seeTerminals
+	case r.URL.Path == terminalPath: // The stream; the WebSocket is not asked about.
+		return seeTerminal
 	case r.URL.Path == "/api/sessions":
 		return seeList
 	}

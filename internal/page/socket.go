@@ -43,6 +43,8 @@ import (
 //	        --> {"kind": "back"}
 //	        <-- {"kind": "back", "error"}         it types no more; error says why, if it has not asked for that
 //
+// Where a WebSocket cannot be opened shown.go has the same messages as a stream, to look at a terminal.
+//
 // Nothing waits for a browser that reads slowly: what leaves the terminal's buffer meanwhile it misses, and gets a screen instead.
 
 // Bounds of a connection.
@@ -96,10 +98,11 @@ type said struct {
 }
 
 // view is a terminal in a browser. It has four goroutines: one shows, one reads what the browser sends, one does what that asks for, and
-// one looks after the terminal's size. All end with ctx.
+// one looks after the terminal's size. All end with ctx. That of a stream reads nothing, and has nothing to do.
 type view struct {
 	h    *Handler
-	c    *websocket.Conn
+	c    *websocket.Conn // nil for a stream
+	out  *shown          // nil for a WebSocket
 	t    *remote.Terminal
 	as   rights
 	key  string // of its seat
@@ -225,11 +228,13 @@ func (v *view) run(first opening) (over *said) {
 	}
 	v.setSize(info.Size)
 	shown := toTerminalJSON(info)
-	if err := v.tell(said{Kind: "hello", Terminal: &shown, Resumed: from >= 0, Typing: v.as.mayType(v.h.opts)}); err != nil {
+	if err := v.tell(said{Kind: "hello", Terminal: &shown, Resumed: from >= 0, Typing: v.out == nil && v.as.mayType(v.h.opts)}); err != nil {
 		return nil
 	}
 	var work sync.WaitGroup
-	work.Go(v.act)
+	if v.out == nil {
+		work.Go(v.act)
+	}
 	work.Go(v.look)
 	err = v.show(from)
 	v.stop(err)
@@ -260,6 +265,13 @@ func (v *view) tell(m said) error {
 }
 
 func (v *view) send(kind websocket.MessageType, b []byte) error {
+	if v.out != nil {
+		err := v.out.send(kind, b)
+		if err != nil {
+			v.stop(errHungUp)
+		}
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), readPatience) // The last message is sent when ctx has ended.
 	defer cancel()
 	defer context.AfterFunc(v.h.life, cancel)()
@@ -283,6 +295,9 @@ func (v *view) show(from int64) error {
 				return err
 			}
 			from = s.Offset
+			if v.out != nil {
+				v.seen.Store(from) // As in pass.
+			}
 		}
 		next, err := v.pass(from)
 		if errors.Is(err, errGap) {
@@ -342,6 +357,9 @@ func (v *view) pass(from int64) (next int64, err error) {
 		binary.BigEndian.PutUint64(message, uint64(from))
 		if err := v.send(websocket.MessageBinary, message); err != nil {
 			return from, err
+		}
+		if v.out != nil {
+			v.seen.Store(from) // A stream's browser reads no more than it shows, and its connection holds up what is behind.
 		}
 		if err := v.awaitSeen(ctx, from-mostUnseen); err != nil {
 			return from, err

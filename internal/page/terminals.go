@@ -78,20 +78,19 @@ func (h *Handler) listTerminals(ctx context.Context, as rights, of which) (any, 
 
 func closeClient(c *remote.Client) { _ = c.Close() } // It cannot fail.
 
-// serveTerminal answers with a WebSocket that shows a terminal: see socket.go. The request has no token, as a browser could not send one
-// with it: the first message has.
-func (h *Handler) serveTerminal(w http.ResponseWriter, r *http.Request) {
+// serveTerminal answers with a WebSocket that shows a terminal: see socket.go. Its request has no token, as a browser could not send one
+// with it: the first message has. Any other request is answered with a stream: see shown.go.
+func (h *Handler) serveTerminal(w http.ResponseWriter, r *http.Request, as rights) {
 	if !h.enter() {
 		refuse(w, http.StatusServiceUnavailable, errClosed.Error())
 		return
 	}
 	defer h.work.Done()
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		w.Header().Set("Upgrade", "websocket")
-		refuse(w, http.StatusUpgradeRequired, "this is a WebSocket: limpet's page opens it")
-		return
+	if isSocket(r) {
+		h.watch(w, r)
+	} else {
+		h.stream(w, r, as)
 	}
-	h.watch(w, r)
 }
 
 // sizePause is how often a view looks whether its terminal has another size, or has ended.

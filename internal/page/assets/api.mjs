@@ -1,6 +1,8 @@
 // How the page asks limpet serve. The token comes in the fragment of the link, which browsers send to nobody, is kept for this tab alone,
 // and is taken out of the address bar, the history, and what is copied from there.
 
+import { decode } from "./text.mjs";
+
 const KEY = "limpet-token";
 
 /**
@@ -180,17 +182,12 @@ export const revokeShare = async (id) => (await open(`api/shares/${encodeURIComp
 const SILENCE = 35000;
 
 /**
- * Reads the events of a session, and notices, until limpet ends the stream, or signal aborts it.
- * @param {string} session  "" for none
- * @param {string} keeper  that of the number after; "" for none
- * @param {number} after  the number of the last event that is known
- * @param {number | null} notices  the number of the last notice that is known; a negative one for those from now on, null for none
+ * Reads the lines of a stream until limpet ends it, or signal aborts it. It reads no further while each is at work.
+ * @param {string} path
  * @param {AbortSignal} signal
- * @param {(line: Hello | SessionEvent | Told | Over) => void} each
+ * @param {(line: any) => void | Promise<void>} each
  */
-export async function streamEvents(session, keeper, after, notices, signal, each) {
-  const path = `api/events?session=${encodeURIComponent(session)}&keeper=${encodeURIComponent(keeper)}&after=${after}` +
-    (notices === null ? "" : `&notices=${notices < 0 ? "" : notices}`);
+async function readLines(path, signal, each) {
   const own = new AbortController();
   const abort = () => own.abort();
   signal.addEventListener("abort", abort);
@@ -212,7 +209,7 @@ export async function streamEvents(session, keeper, after, notices, signal, each
         if (i === parts.length - 1) break; // The line goes on.
         const line = pieces.join("");
         pieces = [];
-        if (line !== "") each(JSON.parse(line));
+        if (line !== "") await each(JSON.parse(line));
       }
     }
   } catch (e) {
@@ -224,32 +221,71 @@ export async function streamEvents(session, keeper, after, notices, signal, each
   }
 }
 
+/**
+ * Reads the events of a session, and notices, until limpet ends the stream, or signal aborts it.
+ * @param {string} session  "" for none
+ * @param {string} keeper  that of the number after; "" for none
+ * @param {number} after  the number of the last event that is known
+ * @param {number | null} notices  the number of the last notice that is known; a negative one for those from now on, null for none
+ * @param {AbortSignal} signal
+ * @param {(line: Hello | SessionEvent | Told | Over) => void} each
+ */
+export async function streamEvents(session, keeper, after, notices, signal, each) {
+  const path = `api/events?session=${encodeURIComponent(session)}&keeper=${encodeURIComponent(keeper)}&after=${after}` +
+    (notices === null ? "" : `&notices=${notices < 0 ? "" : notices}`);
+  await readLines(path, signal, each);
+}
+
+/**
+ * Shows a terminal by a stream, where no WebSocket can be opened: shown.go in internal/page has what is sent. It returns when limpet ends the stream.
+ * @param {string} session
+ * @param {string} id
+ * @param {AbortSignal} signal
+ * @param {(said: TerminalSaid) => void} say
+ * @param {(bytes: Uint8Array, offset: number) => Promise<void>} print  offset is the one behind the bytes
+ */
+export const streamTerminal = (session, id, signal, say, print) =>
+  readLines(`api/terminal?session=${encodeURIComponent(session)}&id=${encodeURIComponent(id)}`, signal, (line) =>
+    line.kind === "output" ? print(decode(line.text), line.offset) : say(line));
+
 /** Closes a connection whose token is wrong. */
 export const WRONG_TOKEN = 4401;
+
+/** Closes a connection when too many watch. */
+const TRY_LATER = 1013;
 
 /**
  * Opens the WebSocket that shows a terminal: socket.go in internal/page has what is sent. The token goes in the first message.
  * @param {{session: string, terminal: string, from?: number, cols?: number, rows?: number}} opening
  * @param {(said: TerminalSaid) => void} say
  * @param {(bytes: Uint8Array, offset: number) => void} print  offset is the one behind the bytes
- * @param {(code: number) => void} close  called once
+ * @param {(code: number, works: boolean) => void} close  called once; works is false if limpet has said nothing by the WebSocket, not even why it is closed
+ * @returns {WebSocket | undefined}
  */
 export function openTerminal(opening, say, print, close) {
   const url = new URL("api/terminal", location.href);
   url.protocol = url.protocol.replace("http", "ws");
-  const socket = new WebSocket(url);
+  let socket, works = false;
+  try {
+    socket = new WebSocket(url);
+  } catch { // The browser has none.
+    queueMicrotask(() => close(0, false));
+    return undefined;
+  }
   socket.binaryType = "arraybuffer";
-  let timer = setTimeout(() => socket.close(), SILENCE);
-  socket.addEventListener("open", () => socket.send(JSON.stringify({ token: sessionStorage.getItem(KEY) ?? "", ...opening })));
+  const own = socket;
+  let timer = setTimeout(() => own.close(), SILENCE);
+  socket.addEventListener("open", () => own.send(JSON.stringify({ token: sessionStorage.getItem(KEY) ?? "", ...opening })));
   socket.addEventListener("message", (e) => {
     clearTimeout(timer);
-    timer = setTimeout(() => socket.close(), SILENCE);
+    timer = setTimeout(() => own.close(), SILENCE);
+    works = true;
     if (typeof e.data === "string") say(JSON.parse(e.data));
     else print(new Uint8Array(e.data, 8), Number(new DataView(e.data).getBigUint64(0)));
   });
   socket.addEventListener("close", (e) => {
     clearTimeout(timer);
-    close(e.code);
+    close(e.code, works || e.code === WRONG_TOKEN || e.code === TRY_LATER);
   });
   return socket;
 }

@@ -1,5 +1,5 @@
 // One terminal in the page: xterm.js shows what comes by a WebSocket, and where it is allowed a person takes the terminal over and types.
-import { openTerminal, WRONG_TOKEN } from "./api.mjs";
+import { Failure, openTerminal, streamTerminal, WRONG_TOKEN } from "./api.mjs";
 import { styleByCSSOM } from "./styles.mjs";
 import { decode, harmless } from "./text.mjs";
 
@@ -11,6 +11,9 @@ const FONT = 14, LEAST_FONT = 6;
 
 /** The most bytes of one message of keys, and the most that may wait to be sent. */
 const MOST_KEYS = 16 << 10, MOST_WAITING = 1 << 20;
+
+/** What is said of a terminal that is shown by a stream. */
+const NO_SOCKET = "shown only: nothing can be typed, as no WebSocket could be opened here. A proxy on the way may let none through";
 
 const THEME = { background: "#16181b", foreground: "#dfe1e4", cursor: "#dfe1e4" };
 
@@ -46,6 +49,9 @@ export class View {
     this.sizeTimer = 0;
     /** @type {WebSocket | undefined} */
     this.socket = undefined;
+    this.worked = false; // a WebSocket has: one that fails later is a lost connection
+    /** @type {AbortController | undefined} */
+    this.stream = undefined; // shows, where no WebSocket can be opened
     this.events = new AbortController(); // ends what listens to the page
     this.encoder = new TextEncoder();
     parts.screen.replaceChildren();
@@ -100,10 +106,33 @@ export class View {
       if (!this.closed) this.hear(said);
     }, (bytes, offset) => {
       if (!this.closed) this.print(bytes, offset);
-    }, (code) => {
-      if (!this.closed && this.socket === socket) this.lose(code);
+    }, (code, works) => {
+      if (this.closed || this.socket !== socket) return;
+      this.worked ||= works;
+      if (this.worked) this.lose(code);
+      else void this.look();
     });
     this.socket = socket;
+  }
+
+  /** Shows by a stream, as no WebSocket works. When the stream ends a WebSocket is tried again. */
+  async look() {
+    this.socket = undefined;
+    const stream = this.stream = new AbortController();
+    let code = 0;
+    try {
+      await streamTerminal(this.session, this.id, stream.signal, (said) => {
+        if (!this.closed) this.hear(said);
+      }, (bytes, offset) => new Promise((shown) => {
+        if (this.closed || !this.term) return shown();
+        this.offset = offset;
+        this.term.write(bytes, shown);
+      }));
+    } catch (e) {
+      if (e instanceof Failure && e.status === 401) code = WRONG_TOKEN;
+    }
+    this.stream = undefined;
+    if (!this.closed) this.lose(code);
   }
 
   /** @param {import("./api.mjs").TerminalSaid} said */
@@ -166,12 +195,12 @@ export class View {
 
   /** @param {object} message */
   send(message) {
-    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+    if (this.socket && this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
   }
 
   /** @param {Uint8Array} keys */
   type(keys) {
-    if (!this.taken || this.socket?.readyState !== WebSocket.OPEN) return;
+    if (!this.taken || !this.socket || this.socket.readyState !== WebSocket.OPEN) return;
     if (this.socket.bufferedAmount + keys.length > MOST_WAITING) {
       this.say("not typed: too much at once");
       return;
@@ -195,7 +224,7 @@ export class View {
 
   /** @param {string} text */
   say(text) {
-    const said = text || (this.taken ? "you type here; it has the size of this window" : this.allowed ? "" : "read-only");
+    const said = text || (this.taken ? "you type here; it has the size of this window" : this.allowed ? "" : this.stream ? NO_SOCKET : "read-only");
     if (this.parts.status.textContent !== said) this.parts.status.textContent = said;
   }
 
@@ -229,6 +258,7 @@ export class View {
     this.events.abort();
     this.resizes?.disconnect();
     this.socket?.close();
+    this.stream?.abort();
     this.showTaken(false);
     this.term?.dispose();
     this.parts.screen.replaceChildren();

@@ -129,6 +129,32 @@ func TestATerminalIsShownAsItIs(t *testing.T) {
 	b.sees(`document.getElementById("terminal").hidden`)
 }
 
+// Where no WebSocket can be opened a terminal is shown by a stream, which the page says, and nothing can be typed.
+func TestATerminalIsShownWithoutWebSockets(t *testing.T) {
+	p := newPlace(t)
+	write := p.fifo("fifo")
+	id := p.starts("build", `printf 'before \342\202\254\r\n'; cat fifo; echo last; exec sleep 1000`)
+	b := open(t, p.serve("--allow-typing"))
+	b.do(chromedp.Func(func(ctx context.Context, at *chromedp.Target) error {
+		_, err := cdp.Call(ctx, at, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+			Source: `window.WebSocket = class { constructor() { throw new Error("there are none"); } };`,
+		})
+		return err
+	}))
+	b.do(chromedp.Reload())
+	b.opens(id)
+	b.shows("before €")
+	b.reads("#terminal-status", "no WebSocket could be opened")
+	write("while\n")
+	b.shows("while")
+	b.shows("last")
+	assert.True(t, value[bool](b, `document.getElementById("terminal-take").hidden`), "nothing can be typed")
+	b.do(chromedp.Click("#screen .xterm-screen"), keys(0, "typed"))
+	b.do(chromedp.Click("#terminal-close", chromedp.NodeVisible))
+	b.sees(`document.getElementById("terminal").hidden`)
+	assert.NotContains(t, p.screen("build", id), "typed")
+}
+
 // A person takes over vim, types, has it in the size of the window, loads the page again in the middle, and hands it back.
 func TestAPersonTypesInVim(t *testing.T) {
 	vim := ""
