@@ -197,13 +197,13 @@ func auditTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "audit",
 		Short: "How limpet writes down what is done",
-		Long: `With --audit FILE limpet run, repl and mcp write down what is done: a JSON object a line, as jq reads it. Of a session by name
+		Long: `With --audit FILE limpet run, repl, mcp and serve write down what is done: a JSON object a line, as jq reads it. Of a session by name
 (-s NAME) it is said when that is made, and holds for whatever uses it. Each command has a line when it begins (kind "begin"), with its script and
 directory, and one when it ends ("end"), with its exit code, its time and the ends of what it printed; both have the same
 session, pid and id. So have jobs and terminals, whose "end" is when they are started, and what an agent types to them; when they have ended
 there is a line of kind "over".
 What is refused has one line ("refused"), that a person was asked and has answered one each ("question", "answer"), and that
-sessions are opened and closed, too. A password is never written down.
+sessions are opened and closed, too. What a person does on the page of limpet serve has a line ("person"). A password is never written down.
 
   limpet mcp --audit ~/limpet-audit/ --approve ask
   limpet run -s build --audit build.jsonl make

@@ -168,3 +168,30 @@ func TestServeInASessionAnswersNothing(t *testing.T) {
 		assert.Contains(t, out, "--allow-answers: this limpet serve runs in a session, a job or a terminal of limpet")
 	}
 }
+
+// What a person does on the page is written down, without what is secret in it.
+func TestWhatAPersonDoesOnThePageIsWrittenDown(t *testing.T) {
+	p := newMCPPlace(t)
+	t.Setenv("XDG_STATE_HOME", p.state)
+	c := p.stdio("--approve", "ask", "--keep")
+	file := filepath.Join(p.home, "page.jsonl")
+	page := p.page("--allow-answers", "--audit", file, "--audit-required")
+	waits := calls(t, c.ClientSession, "run_command", runs("touch one"))
+	id, digest := page.question()
+	status, body := page.does(http.MethodPost, "api/questions/"+id, content{"digest": digest, "answer": "no", "reason": "AKIAABCDEFGHIJKLMNOP"})
+	require.Equal(t, http.StatusOK, status, body)
+	<-waits
+	all := audited(t, file)
+	require.Len(t, all, 1)
+	assert.Equal(t, "person answer", kinds(all)[0])
+	assert.Equal(t, "limpet serve", all[0].From)
+	assert.Equal(t, id, all[0].Input)
+	assert.Equal(t, "touch one", all[0].Script)
+	assert.True(t, strings.HasPrefix(all[0].Answer, "no: "), all[0].Answer)
+	assert.NotContains(t, all[0].Answer, "AKIAABCDEFGHIJKLMNOP")
+	assert.NotEmpty(t, all[0].Masked)
+	assert.NotEmpty(t, all[0].Host)
+	page.ends()
+	c.leaves()
+	p.closeKept()
+}

@@ -15,7 +15,7 @@ import (
 // Entry is a line. What does not apply is left out.
 type Entry struct {
 	Time time.Time `json:"time"`
-	Kind string    `json:"kind"` // those of session.RecordKind, and question and answer
+	Kind string    `json:"kind"` // those of session.RecordKind, and question, answer and person
 
 	// Where, and by whom. From is who asked, as "limpet mcp for claude-code 2.0".
 	Host    string `json:"host,omitempty"`
@@ -26,12 +26,13 @@ type Entry struct {
 
 	// What: the lines of one action have the same PID, Session and ID.
 	ID     int64    `json:"id,omitempty"`
-	Action string   `json:"action,omitempty"` // those of session.ActionKind, and password
+	Action string   `json:"action,omitempty"` // those of session.ActionKind, and password; of a person those of page.ActKind
 	Script string   `json:"script,omitempty"`
 	Dir    string   `json:"dir,omitempty"` // of an end, where the session is then
 	Env    []string `json:"env,omitempty"`
 	Unset  []string `json:"unset,omitempty"`
-	Input  string   `json:"input,omitempty"` // the job or the terminal that it is typed to
+	Input  string   `json:"input,omitempty"` // the job or the terminal that it is typed to; of a person, what it is about
+	Typed  int64    `json:"typed,omitempty"` // bytes that a person has typed, which are not written down
 
 	// How it ended.
 	ExitCode *int    `json:"exit_code,omitempty"`
@@ -119,6 +120,16 @@ func Answer(now time.Time, q questions.Open, reply approval.Reply, err error) En
 	default:
 		e.Answer = [...]string{approval.No: "no", approval.Once: "yes", approval.Session: "yes, in this session"}[reply.Answer]
 		e.Reason = e.text(reply.Reason)
+	}
+	return e
+}
+
+// Person returns the line of what a person does by a page, or why it was not done. Script is what is answered.
+func Person(now time.Time, action, session, about, script, answer string, typed int64, failed error) Entry {
+	e := Entry{Time: now, Kind: "person", Session: session, Action: action, Input: about, Typed: typed}
+	e.Script, e.Answer = e.text(script), e.text(answer)
+	if failed != nil {
+		e.Error = e.text(failed.Error())
 	}
 	return e
 }

@@ -235,7 +235,12 @@ func (h *Handler) answer(id string, a Answer) (said string, err error) {
 	if err := a.check(s.Choices[i].Field); err != nil {
 		return "", err
 	}
+	done, err := h.acts(Act{Kind: AnswerAct, Session: q.Session, About: q.ID, Script: s.Brief, Answer: a.words()})
+	if err != nil {
+		return "", err
+	}
 	said, err = h.sessions.Answer(ctx, q, a)
+	done(err)
 	if errors.Is(err, questions.ErrNotOpen) {
 		err = errNotAsked
 	}
@@ -248,6 +253,14 @@ func (h *Handler) answer(id string, a Answer) (said string, err error) {
 	h.log = append(h.log, loggedJSON{time.Now(), q.From, q.Session, s.Brief, said})
 	h.log = slices.Clone(lastOf(h.log, mostLogged)) // The older ones are not held on to.
 	return said, nil
+}
+
+// words are the answer, without what is secret in it.
+func (a Answer) words() string {
+	if a.Reason != "" {
+		return a.Answer + ": " + a.Reason
+	}
+	return a.Answer
 }
 
 // check returns an error if what was typed is not fit for a field.

@@ -71,11 +71,17 @@ func (h *Handler) serveStop(w http.ResponseWriter, r *http.Request, as rights, o
 	ctx, cancel := context.WithTimeout(h.life, stopPatience)
 	defer cancel()
 	var out jobJSON
-	err := h.withJob(ctx, of, id, func(all jobs.Handle) error {
+	done, err := h.acts(Act{Kind: StopAct, Session: of.name, By: as.by(), About: id})
+	if err != nil {
+		refuse(w, statusOf(err), err.Error())
+		return
+	}
+	err = h.withJob(ctx, of, id, func(all jobs.Handle) error {
 		stopped, err := all.Stop(ctx, id)
 		out = toJobJSON(stopped.Job)
 		return err
 	})
+	done(err)
 	h.memo.forget(jobsKey(as, of), jobsKey(rights{owner: true}, which{name: of.name}))
 	if err != nil {
 		refuse(w, statusOf(err), err.Error())

@@ -146,6 +146,8 @@ func statusOf(err error) int {
 		return http.StatusConflict
 	case errors.Is(err, errClosed):
 		return http.StatusServiceUnavailable
+	case errors.Is(err, errUnrecorded):
+		return http.StatusInsufficientStorage
 	case errors.Is(err, questions.ErrWithin):
 		return http.StatusForbidden
 	case errors.Is(err, session.ErrNotFound), errors.Is(err, jobs.ErrNotFound), errors.Is(err, terminal.ErrNotFound):

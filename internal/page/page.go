@@ -5,7 +5,7 @@
 // The way of a request: [Handler.ServeHTTP] refuses what may not be answered (guard.go), then answers with an asset (assets.go), with a
 // JSON value (api.go), with a stream of events (stream.go), or with a WebSocket that shows a terminal (socket.go), by which a person may
 // type into it (typing.go). Questions and their answers are in answers.go; what a person is told who does not look is in notices.go. Share links
-// are in shares.go, and what a token allows in rights.go. All who watch a session by the same right share one feed of its events (feed.go),
+// are in shares.go, what a token allows in rights.go, and what is recorded of it all in record.go. All who watch a session by the same right share one feed of its events (feed.go),
 // and all who ask the same thing at about the same time share one answer (memo.go). [Serve] listens (serve.go).
 //
 // The API, all of it with "Authorization: Bearer TOKEN", and all of it GET but for answers, stops and share links:
@@ -107,6 +107,9 @@ type Options struct {
 	// Notify, if it is not nil, is called by [Serve] for each notice from then on, and for each question that waits already, in order and one at a time. So many
 	// notices were missed before it, as the calls took too long. It must return when ctx ends.
 	Notify func(ctx context.Context, n Notice, missed int64)
+
+	// Record, if it is not nil, writes down what a person does by the page, before it is done: an error refuses that. Calls come from several goroutines.
+	Record func(ctx context.Context, a Act) error
 
 	// TLS has [Serve] talk TLS, by its certificates. Nil means none: then the address must be one of the loopback.
 	TLS *tls.Config

@@ -91,6 +91,15 @@ type wanted struct {
 	Seconds  int64  `json:"seconds"`
 }
 
+// words say for what the share is.
+func (w wanted) words() string {
+	what := "viewing"
+	if w.Typing {
+		what = "viewing and typing"
+	}
+	return fmt.Sprintf("%s, for %v", what, time.Duration(w.Seconds)*time.Second)
+}
+
 // madeJSON is a share that was just made. Its token is said this once.
 type madeJSON struct {
 	shareJSON
@@ -149,17 +158,29 @@ func (h *Handler) listShares() []shareJSON {
 	return list
 }
 
-// revoke ends a share, and with it all that is open by it. It returns false if there is none of that ID.
+// revoke ends a share, and with it all that is open by it. It returns false if there is none of that ID. That this cannot be recorded does not keep
+// it from being done: it lets nobody do more.
 func (h *Handler) revoke(id string) bool {
+	s := h.drop(id)
+	if s == nil {
+		return false
+	}
+	_, _ = h.acts(Act{Kind: RevokeAct, Session: s.session.name, About: s.id}) // As said.
+	return true
+}
+
+// drop ends a share, and returns it; nil if there is none of that ID.
+func (h *Handler) drop(id string) *share {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := slices.IndexFunc(h.shares, func(s *share) bool { return s.id == id })
 	if i < 0 {
-		return false
+		return nil
 	}
-	h.shares[i].end()
+	s := h.shares[i]
+	s.end()
 	h.shares = slices.Delete(h.shares, i, i+1)
-	return true
+	return s
 }
 
 var errShares = fmt.Errorf("there are %d share links: revoke one first", mostShares)
@@ -183,7 +204,13 @@ func (h *Handler) serveNewShare(w http.ResponseWriter, r *http.Request) {
 		refuse(w, statusOf(err), err.Error())
 		return
 	}
+	done, err := h.acts(Act{Kind: ShareAct, Session: want.Session, About: want.Terminal, Answer: want.words()})
+	if err != nil {
+		refuse(w, statusOf(err), err.Error())
+		return
+	}
 	made, err := h.share(of, want.Terminal, want.Typing, time.Duration(want.Seconds)*time.Second)
+	done(err)
 	if err != nil {
 		refuse(w, statusOf(err), err.Error())
 		return

@@ -80,7 +80,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, as rights) {
 	defer stop(nil)
 	defer context.AfterFunc(h.life, func() { stop(errHungUp) })()
 	v := &view{
-		h: h, as: as, key: first.Session + "\x00" + first.Terminal, ctx: ctx, stop: stop,
+		h: h, as: as, of: first.Session, key: first.Session + "\x00" + first.Terminal, ctx: ctx, stop: stop,
 		out:   &shown{w: w, rc: http.NewResponseController(w), life: r.Context()},
 		acked: make(chan struct{}, 1), again: make(chan struct{}, 1),
 	}

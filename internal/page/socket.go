@@ -105,9 +105,12 @@ type view struct {
 	out  *shown          // nil for a WebSocket
 	t    *remote.Terminal
 	as   rights
+	of   string // the name of its session
 	key  string // of its seat
 	ctx  context.Context
 	stop context.CancelCauseFunc
+
+	typed int64 // bytes, since the terminal was taken over; of act alone
 
 	seen  atomic.Int64  // the offset up to which the browser has shown
 	acked chan struct{} // has a token when that has changed
@@ -152,7 +155,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := context.WithCancelCause(life)
 	defer stop(nil)
 	v := &view{
-		h: h, c: c, as: as, key: first.Session + "\x00" + first.Terminal, ctx: ctx, stop: stop,
+		h: h, c: c, as: as, of: first.Session, key: first.Session + "\x00" + first.Terminal, ctx: ctx, stop: stop,
 		acked: make(chan struct{}, 1), again: make(chan struct{}, 1), todo: make(chan request, mostTodo), lost: make(chan struct{}, 1),
 	}
 	var reading sync.WaitGroup

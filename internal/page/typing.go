@@ -55,6 +55,7 @@ func (v *view) act() {
 				return
 			}
 		case <-v.lost:
+			v.handedBack()
 			if v.tell(said{Kind: "back", Error: "another page has taken the terminal over"}) != nil {
 				return
 			}
@@ -78,12 +79,17 @@ func (v *view) do(r request) error {
 		if err != nil {
 			return err
 		}
+		if _, err := v.h.acts(Act{Kind: TakeAct, Session: v.of, By: v.as.by(), About: v.t.ID()}); err != nil {
+			return err
+		}
 		v.h.take(v, info.Size)
+		v.typed = 0
 		return v.tell(said{Kind: "taken"})
 	case !v.h.types(v):
 		return nil
 	case r.keys != nil:
-		_, err := v.t.Write(r.keys)
+		n, err := v.t.Write(r.keys)
+		v.typed += int64(n)
 		return err
 	case r.Kind == "size":
 		return v.resize(terminal.Size{Cols: r.Cols, Rows: r.Rows})
@@ -111,6 +117,9 @@ func (v *view) resize(size terminal.Size) error {
 // back hands the terminal back, if this view has it, with the size that it had, unless somebody else has given it another one.
 func (v *view) back() error {
 	before, set, had := v.h.handBack(v)
+	if had {
+		defer v.handedBack()
+	}
 	if !had || before == set {
 		return nil
 	}
@@ -123,6 +132,11 @@ func (v *view) back() error {
 	}
 	token(v.again)
 	return nil
+}
+
+// handedBack records that the terminal is not taken over any more.
+func (v *view) handedBack() {
+	_, _ = v.h.acts(Act{Kind: BackAct, Session: v.of, By: v.as.by(), About: v.t.ID(), Typed: v.typed}) // It is done.
 }
 
 // seat is the right to type into a terminal, which one browser has at a time.

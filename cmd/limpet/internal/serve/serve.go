@@ -21,7 +21,7 @@ import (
 )
 
 // Command is limpet serve.
-func Command(p sessions.Program) *cobra.Command {
+func Command(p sessions.Program, auditor Auditor) *cobra.Command {
 	var listen, notify string
 	var open, typing, answering bool
 	var pair certificate
@@ -55,6 +55,9 @@ the same, and shows it on the desktop to whoever allows that there.
 To show a session or a terminal to others, make a share link on the page: it is for viewing that one alone, or with --allow-typing for typing
 there too. It expires after 24 hours at most, is revoked on the page, ends with limpet serve, and never answers questions.
 
+--audit writes down what people do by the page, as limpet help audit says: questions that they answer, terminals that they take over and hand
+back, with how many bytes they typed, jobs that they stop, and share links. What they type is not written down.
+
 /metrics has numbers for Prometheus, with "Authorization: Bearer" and the token, which is what follows # in the link.
 
 --open has the desktop's browser open the link (xdg-open, or open on macOS).`,
@@ -82,6 +85,13 @@ there too. It expires after 24 hours at most, is revoked on the page, ends with 
 				defer n.close()
 				opts.Notify = n.tell
 			}
+			write, required, err := auditor.Open(cmd)
+			if err != nil {
+				return err
+			}
+			if write != nil {
+				opts.Record = (&recorder{write: write, required: required, note: p.Note}).record
+			}
 			err = serve(ctx, p, addr, open, opts)
 			if ended := p.Ended(ctx); ended != nil && err == nil {
 				return ended
@@ -95,6 +105,7 @@ there too. It expires after 24 hours at most, is revoked on the page, ends with 
 	cmd.Flags().BoolVar(&typing, "allow-typing", false, "let whoever has the link type into the sessions' terminals, and stop their jobs")
 	cmd.Flags().BoolVar(&answering, "allow-answers", false, "let whoever has the link answer questions, and give passwords to programs that ask")
 	cmd.Flags().StringVar(&notify, "notify", "", "run `COMMAND` when a question waits, a job ends or waits, or a watched line comes; it reads the text on its stdin")
+	auditor.Add(cmd)
 	cmd.Flags().BoolVar(&open, "open", false, "open the link in a browser")
 	return cmd
 }

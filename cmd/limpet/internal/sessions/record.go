@@ -82,6 +82,12 @@ func (r recorded) entry(e audit.Entry) error {
 			say(line)
 		}
 		say("-- refused: " + noun.OneLine(e.Error))
+	case "person":
+		text := strings.Join(slices.DeleteFunc([]string{e.Action, e.Input, firstLine(e.Script), e.Answer}, func(s string) bool { return s == "" }), ", ")
+		if e.Error != "" {
+			text += ": not done: " + e.Error
+		}
+		say("-- a person" + by(e) + ": " + noun.OneLine(text))
 	case "question":
 		say("-- a person is asked" + by(e) + ": " + firstLine(e.Script))
 	case "answer":
