@@ -72,9 +72,9 @@ type Options struct {
 	// the registry. Then nobody else gets any. It may call the registry, but not Close it.
 	OnEvent func(Event)
 
-	// OnHistory, if not nil, is called for each event that the History of a job gets, when it gets it, whoever else is told of it. Of the Job
-	// it has what does not change: the ID, the command, its directory, the session and the task. Calls come from several goroutines: it
-	// must return at once, and not call the registry.
+	// OnHistory, if not nil, is called for each event that the History of a job gets, also if it cannot be written there, and whatever Drain, Events and OnEvent
+	// tell. Of the Job it has what does not change: the ID, the command, its directory, the session and the task. Calls come from several
+	// goroutines: it must return at once, and not call the registry.
 	OnHistory func(Event)
 
 	// Logger takes what an operator may want to know. Nil means silence.

@@ -141,7 +141,7 @@ func (r *Registry) release() error {
 	if r.terminals != nil {
 		err = errors.Join(err, r.terminals.Close())
 	}
-	r.recording.Wait() // Nothing more ends.
+	r.overs.close()
 	if r.program != nil {
 		err = errors.Join(err, rundir.Remove(r.dir))
 		r.program.Release()

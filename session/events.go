@@ -9,7 +9,7 @@ import (
 	"github.com/limpet-sh/limpet/command"
 )
 
-// Event is something that happens in a session, with a command, or beside them, for people who watch. It is a value.
+// Event is something that happens in a session, for people who watch: with a command, or a notice. It is a value.
 type Event struct {
 	// Seq counts the events of a registry, from 1 on. Where one is left out, it is not remembered any more.
 	Seq     int64     `json:"seq"`

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/runes"
@@ -10,7 +11,7 @@ import (
 	"github.com/limpet-sh/limpet/terminal"
 )
 
-// Notice is something that a person may want to be told of who does not watch. It is a value.
+// Notice is an event that a person who does not watch may want to know. It is a value.
 type Notice struct {
 	Kind NoticeKind `json:"kind"`
 
@@ -76,7 +77,7 @@ func (e *events) noticedAfter(ctx context.Context, seq int64) ([]Event, error) {
 	}
 }
 
-// historyOf has people told of what happens to jobs.
+// historyOf makes a notice of an event of a job.
 func (r *Registry) historyOf(e jobs.Event) {
 	n := Notice{About: e.Job.ID}
 	who := fmt.Sprintf("job %s (%s)", e.Job.ID, brief(e.Job.Command))
@@ -94,22 +95,69 @@ func (r *Registry) historyOf(e jobs.Event) {
 	r.events.notice(e.Job.Session, n, e.Time)
 }
 
-// programNoticed has people told that the program of a terminal has ended by itself.
+// programNoticed makes a notice of a terminal whose program has ended by itself.
 func (r *Registry) programNoticed(c terminal.Change, text, how string) {
 	r.recordOver(c.Info.Session, c.ID, how)
 	r.events.notice(c.Info.Session, Notice{TerminalEnded, c.ID, text}, time.Time{})
 }
 
-// recordOver writes down that a job or a terminal has ended, if that is asked for. Who tells of it does not wait: a file may be locked by another
-// program.
+// overs writes down what has ended, in a goroutine that runs while there is something. The zero value is ready for use.
+type overs struct {
+	mu     sync.Mutex
+	due    []Record
+	busy   bool
+	closed bool
+	work   sync.WaitGroup
+}
+
+// recordOver writes down that a job or a terminal has ended, if that is asked for. It does not wait, as another program may hold the file.
 func (r *Registry) recordOver(name, id, how string) {
 	if r.opts.Record == nil {
 		return
 	}
-	one := Record{Kind: OverRecord, Time: time.Now(), Session: name, Started: id, How: how}
-	r.recording.Go(func() {
-		if err := r.opts.Record(context.Background(), one); err != nil {
-			r.opts.Logger.Warn("limpet: the end of a job or a terminal cannot be recorded", "id", id, "err", err)
+	o := &r.overs
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return // It is about to be forgotten.
+	}
+	o.due = append(o.due, Record{Kind: OverRecord, Time: time.Now(), Session: name, Started: id, How: how})
+	if !o.busy {
+		o.busy = true
+		o.work.Go(r.recordOvers)
+	}
+}
+
+func (r *Registry) recordOvers() {
+	o := &r.overs
+	for {
+		o.mu.Lock()
+		if len(o.due) == 0 {
+			o.busy = false
+			o.mu.Unlock()
+			return
 		}
-	})
+		one := o.due[0]
+		o.due = o.due[1:]
+		o.mu.Unlock()
+		err := r.opts.Record(context.Background(), one)
+		if err == nil {
+			continue
+		}
+		r.opts.Logger.Warn("limpet: the end of a job or a terminal cannot be recorded", "id", one.Started, "err", err)
+		r.mu.Lock()
+		s := r.sessions[one.Session]
+		r.mu.Unlock()
+		if s != nil && !s.unrecorded.Swap(true) {
+			s.Notify("what is done here cannot be recorded: " + err.Error())
+		}
+	}
+}
+
+// close waits until all is written down that has ended before.
+func (o *overs) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.work.Wait()
 }

@@ -45,8 +45,8 @@ type Registry struct {
 	terminals *terminal.Registry
 	attach    *remote.Server // nil if other programs cannot reach the terminals
 	notices   notices
-	actions   atomic.Int64   // that were recorded
-	recording sync.WaitGroup // of what has ended
+	actions   atomic.Int64 // that were recorded
+	overs     overs
 	events    events
 
 	closeOne sync.Once
@@ -201,6 +201,12 @@ func (r *Registry) Jobs() (*jobs.Registry, error) {
 	opts.Env = []string{} // A job has that of its session.
 	opts.Logger = cmp.Or(opts.Logger, r.opts.Logger)
 	opts.OnHistory = r.historyOf
+	if also := r.opts.Jobs.OnHistory; also != nil {
+		opts.OnHistory = func(e jobs.Event) {
+			r.historyOf(e)
+			also(e)
+		}
+	}
 	if r.jobs, err = jobs.Open(dir, &opts); err != nil {
 		r.jobs = nil
 		return nil, err

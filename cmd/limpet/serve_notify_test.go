@@ -45,6 +45,18 @@ func TestServeNotifies(t *testing.T) {
 	assert.NotContains(t, string(b), "\x1b")
 	assert.NotContains(t, string(b), "\u202e")
 
+	// Another process keeps the session from here on, and tells everything once.
+	p.limpet("session", "upgrade", "--force", "build")
+	for _, code := range []string{"5", "6"} {
+		p.limpet("jobs", "start", "-s", "build", "exit "+code)
+		await("has ended: exit " + code + "\n")
+	}
+	b, err = os.ReadFile(told)
+	require.NoError(t, err)
+	for _, code := range []string{"3", "5", "6"} {
+		assert.Equal(t, 1, strings.Count(string(b), "has ended: exit "+code+"\n"), "%s", b)
+	}
+
 	page.ends()
 	c.leaves()
 	<-waits

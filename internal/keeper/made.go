@@ -10,8 +10,12 @@ import (
 	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
-// answersSoon is how long a session that is made may take to answer: its directory is there before.
-const answersSoon = 200 * time.Millisecond
+// answersSoon is the first pause before List is worth another look: the directory of a session is there before its keeper answers. Each pause is twice as
+// long as the one before, up to answersLate.
+const (
+	answersSoon = 200 * time.Millisecond
+	answersLate = 30 * time.Second
+)
 
 // Made returns a channel that has something when there may be new sessions: List has them, or will have them soon, when there is
 // something again. The caller must call done, which waits for what Made has started.
@@ -41,7 +45,7 @@ func (r *Registry) Made() (news <-chan struct{}, done func(), err error) {
 		defer close(ended)
 		soon := time.NewTimer(0)
 		defer soon.Stop()
-		wait := 8 * answersSoon // before it is told once more: the last time was enough
+		wait := answersSoon / 2
 		for {
 			select {
 			case one, open := <-w.Events:
@@ -60,7 +64,7 @@ func (r *Registry) Made() (news <-chan struct{}, done func(), err error) {
 				tell()
 			case <-soon.C: // One that is slow to start is looked for again.
 				tell()
-				if wait *= 2; wait <= 8*answersSoon {
+				if wait *= 2; wait <= answersLate {
 					soon.Reset(wait)
 				}
 			}

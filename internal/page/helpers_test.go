@@ -77,7 +77,7 @@ func (s *stand) List(context.Context) ([]keeper.Listed, error) {
 	s.lists++
 	return []keeper.Listed{
 		{Record: keeper.Record{ID: "k0", Name: "build", End: &keeper.End{Why: "closed", Dir: "/old"}}},
-		{Record: keeper.Record{ID: "k1", Name: "build"}, Alive: true, Info: &session.Info{
+		{Record: keeper.Record{ID: s.id, Name: "build"}, Alive: true, Info: &session.Info{
 			Name: "build", State: "idle", Dir: "/src", Running: strings.Repeat("make ", 10000), Jobs: 1, Terminals: 2, Checkpoints: []string{"clean"}, Policy: "read-only",
 		}},
 		{Record: keeper.Record{ID: "k2", Name: "mute"}, Alive: true},

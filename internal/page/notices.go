@@ -1,12 +1,14 @@
 package page
 
 import (
+	"maps"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/session"
 )
 
-// Notice is something that a person may want to know who does not look at the page.
+// Notice is what --notify and pages tell a person who does not look.
 type Notice struct {
 	Number  int64     `json:"number"` // counts them, from 1 on
 	Time    time.Time `json:"time"`
@@ -36,7 +38,7 @@ const (
 
 // notices are those of the program. They are guarded by the Handler's mu.
 type notices struct {
-	attended bool // somebody looks for some
+	attended bool // the goroutines that collect notices run
 	list     []Notice
 	last     int64         // the number of the last one
 	news     chan struct{} // closed when there are more
@@ -105,7 +107,10 @@ func (h *Handler) noticeQuestions() {
 				if before[q.ID] {
 					continue
 				}
-				n := Notice{Time: time.Now().Add(-q.Age), Kind: QuestionNotice, Session: q.Session, About: q.ID}
+				n := Notice{Time: time.Now().Add(-q.Age), Kind: QuestionNotice, About: q.ID}
+				if session.ValidName(q.Session) { // Whoever asks says it.
+					n.Session = q.Session
+				}
 				does := "asks: may this run? "
 				if q.Password != nil {
 					n.Kind, does = PasswordNotice, "asks: "
@@ -121,68 +126,92 @@ func (h *Handler) noticeQuestions() {
 	}
 }
 
-// noticeSessions notices what sessions tell, from a time on.
+// followed is a keeper whose notices are told. It belongs to the goroutine of noticeSession while that runs, and to noticeSessions else.
+type followed struct {
+	running bool
+	seq     int64         // the number of the last event that was told
+	since   time.Time     // in the first answer, what is older is not told; zero: all of it is
+	wait    time.Duration // before it is asked again
+}
+
+// noticeSessions notices what sessions tell: of those that are there, from a time on.
 func (h *Handler) noticeSessions(since time.Time) {
 	made, done, err := h.sessions.Made()
 	if err != nil {
 		made, done = nil, func() {} // They are looked for from time to time.
 	}
 	defer done()
-	followed := make(map[string]bool) // by the IDs of keepers
-	ended := make(chan string)        // of those that are followed no more
-	for {
+	all := make(map[string]*followed) // by the IDs of keepers, which count their events
+	ended := make(chan string)        // of those that are not asked any more
+	for h.life.Err() == nil {
 		list, err := h.sessions.List(h.life)
+		next := mostRetry
+		there := make(map[string]bool)
 		for _, one := range list {
-			if err != nil || !one.Alive || one.Info == nil || followed[one.Record.ID] {
+			id := one.Record.ID
+			if !one.Alive {
 				continue
 			}
-			followed[one.Record.ID] = h.begin(func() {
-				h.noticeSession(one.Record.Name, since)
-				select {
-				case ended <- one.Record.ID:
-				case <-h.life.Done():
-				}
-			})
+			there[id] = true
+			f := all[id]
+			if f == nil {
+				f = &followed{since: since}
+				all[id] = f
+			}
+			if one.Info == nil { // It is about to answer, perhaps.
+				next = 2 * leastRetry
+				continue
+			}
+			if !f.running {
+				f.running = h.begin(func() {
+					h.noticeSession(one.Record, f)
+					select {
+					case ended <- id:
+					case <-h.life.Done():
+					}
+				})
+			}
 		}
-		again := time.NewTimer(mostRetry)
+		if err == nil {
+			since = time.Time{} // All that others will tell is news.
+			maps.DeleteFunc(all, func(id string, f *followed) bool { return !there[id] && !f.running })
+		}
+		again := time.NewTimer(next)
 		select {
 		case <-made:
 		case id := <-ended:
-			delete(followed, id)
+			all[id].running = false
 		case <-again.C:
 		case <-h.life.Done():
 		}
 		again.Stop()
-		if h.life.Err() != nil {
-			return
-		}
 	}
 }
 
-// noticeSession notices what a session tells, until it has ended or is kept by another process.
-func (h *Handler) noticeSession(name string, since time.Time) {
-	s, err := h.sessions.Open(h.life, name)
-	if err != nil {
-		h.pause(leastRetry) // It is looked for again.
-		return
+// noticeSession notices what a keeper tells, until it has none to ask any more.
+func (h *Handler) noticeSession(r keeper.Record, f *followed) {
+	s, err := h.sessions.Open(h.life, r.Name)
+	if err == nil {
+		defer s.Disconnect()
 	}
-	defer s.Disconnect()
-	for seq := int64(0); ; {
-		list, err := s.Noticed(h.life, seq)
-		if err != nil {
-			h.pause(leastRetry)
-			return
+	for err == nil && s.ID() == r.ID { // Else another one has the session by now.
+		var list []session.Event
+		if list, err = s.Noticed(h.life, f.seq); err != nil {
+			break
 		}
+		f.wait = 0
 		for _, one := range list {
-			if one.Seq <= seq {
-				return // They are those of another process.
+			if one.Seq <= f.seq {
+				continue
 			}
-			seq = one.Seq
-			if n := one.Notice; n != nil && one.Kind == session.NoticeEvent && !one.Time.Before(since) {
-				h.notice(Notice{Time: one.Time, Kind: string(n.Kind), Session: name, About: n.About, Text: cut(n.Text, mostError)})
+			f.seq = one.Seq
+			if n := one.Notice; n != nil && one.Kind == session.NoticeEvent && !one.Time.Before(f.since) {
+				h.notice(Notice{Time: one.Time, Kind: string(n.Kind), Session: r.Name, About: n.About, Text: cut(n.Text, mostError)})
 			}
 		}
+		f.since = time.Time{}
 	}
+	f.wait = h.pause(max(f.wait, leastRetry)) // One that is older tells none.
 }
 
 // pause waits for a time, or until Close, and returns how long to wait next.

@@ -165,8 +165,40 @@ func TestANewSessionIsFollowed(t *testing.T) {
 	assert.Equal(t, "first", one.next().Notice.Text)
 	s.change(func() { s.ended = true })
 	testenv.Await(t, "the end", func() bool { return s.is(func() bool { return s.open == 0 }) })
-	s.change(func() { s.ended, s.events = false, nil })
+	s.change(func() { s.ended, s.id, s.events = false, "k9", nil })
 	s.made <- struct{}{}
 	s.puts(notice(1, "another one's first"))
 	assert.Equal(t, "another one's first", one.next().Notice.Text)
+}
+
+// A keeper that cannot be asked for a moment tells nothing a second time, and what it told before somebody looked is no news later.
+func TestANoticeIsToldOnce(t *testing.T) {
+	s := newStand()
+	p := serve(t, s)
+	one := p.notices("notices=")
+	one.next()
+	s.puts(notice(1, "first"))
+	assert.Equal(t, "first", one.next().Notice.Text)
+	s.change(func() { s.ended = true })
+	testenv.Await(t, "the end", func() bool { return s.is(func() bool { return s.open == 0 }) })
+	s.change(func() { s.ended = false })
+	s.puts(notice(2, "second"))
+	assert.Equal(t, "second", one.next().Notice.Text)
+	s.change(func() { s.questions = []questions.Open{question("q1")} })
+	told := one.next()
+	assert.Equal(t, "q1", told.Notice.About, "nothing between")
+	assert.EqualValues(t, 3, told.Notice.Number)
+}
+
+// Whoever asks a question says of which session it is, and may say anything.
+func TestANoticeHasNoNameThatIsNone(t *testing.T) {
+	s := newStand()
+	q := question("q1")
+	q.Session = "build\n\x1b[2J"
+	s.change(func() { s.questions = []questions.Open{q} })
+	one := serve(t, s).notices("notices=0")
+	one.next()
+	told := one.next()
+	assert.Equal(t, "q1", told.Notice.About)
+	assert.Empty(t, told.Notice.Session)
 }

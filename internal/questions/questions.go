@@ -215,19 +215,22 @@ func List(ctx context.Context, dir string) ([]Open, error) {
 		if !is {
 			continue
 		}
-		q, err := get(ctx, dir, id)
+		each, cancel := context.WithTimeout(ctx, askPatience)
+		q, err := get(each, dir, id)
+		cancel()
 		switch {
 		case err == nil:
 			list = append(list, q)
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case !errors.Is(err, ErrNotOpen):
-			return nil, err
 		}
 	}
 	slices.SortFunc(list, func(a, b Open) int { return cmp.Compare(b.Age, a.Age) })
 	return list, nil
 }
+
+// askPatience is how long a program that asks may take to say what. One that stands still, or says what is no question, hides no others.
+const askPatience = 2 * time.Second
 
 // get returns a question. Its ID is that of the socket, whatever is said there: an answer goes to who has asked, and to nobody else.
 func get(ctx context.Context, dir, id string) (q Open, err error) {

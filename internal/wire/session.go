@@ -54,18 +54,24 @@ func (s *Session) Info(ctx context.Context) (info session.Info, err error) {
 
 // Events returns what happens behind the event with a number, and waits until there is something.
 func (s *Session) Events(ctx context.Context, after int64) ([]session.Event, error) {
-	return s.events(ctx, "/events", after)
+	return s.events(ctx, s.call, "/events", after)
 }
 
-// Noticed returns the notices behind the event with a number, and waits until there are some.
+// Noticed returns the notices behind the event with a number, and waits until there are some. It does not follow a session that has moved, as the
+// numbers are those of one program: the error is ErrMoved or ErrGone then.
 func (s *Session) Noticed(ctx context.Context, after int64) ([]session.Event, error) {
-	return s.events(ctx, "/noticed", after)
+	return s.events(ctx, s.callOnce, "/noticed", after)
 }
 
-func (s *Session) events(ctx context.Context, path string, after int64) ([]session.Event, error) {
+// callOnce is call of the program that is reached now, and of no other.
+func (s *Session) callOnce(ctx context.Context, op, method, path string, content, value any) error {
+	return s.worded(ctx, op, s.c.callOnce(ctx, method, below(s.name)+path, content, value))
+}
+
+func (s *Session) events(ctx context.Context, call func(ctx context.Context, op, method, path string, content, value any) error, path string, after int64) ([]session.Event, error) {
 	for {
 		var list []session.Event
-		err := s.call(ctx, "watch", http.MethodGet, fmt.Sprintf("%s?after=%d", path, after), nil, &list)
+		err := call(ctx, "watch", http.MethodGet, fmt.Sprintf("%s?after=%d", path, after), nil, &list)
 		if err != nil || len(list) > 0 {
 			return list, err
 		}

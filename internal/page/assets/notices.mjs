@@ -55,7 +55,8 @@ export class Notices {
 
   clear() {
     this.list.replaceChildren();
-    by("notices").hidden = true;
+    this.list.focus(); // The button that had it is gone.
+    this.fit();
   }
 
   /** @param {import("./api.mjs").Notice} n */
@@ -71,20 +72,29 @@ export class Notices {
     time.setAttribute("datetime", n.time);
     const name = document.createElement("button");
     name.type = "button";
-    name.textContent = n.session ?? "";
+    name.textContent = harmless(n.session ?? "");
+    name.setAttribute("aria-label", `Show session ${name.textContent}`);
     name.addEventListener("click", () => this.choose(n.session ?? ""));
     line.append(time, " ", name, " ", element("span", "", harmless(n.text)));
-    this.list.prepend(line);
-    while (this.list.childElementCount > MOST_LISTED) this.list.lastElementChild?.remove();
-    by("notices").hidden = false;
+    this.list.append(line);
+    while (this.list.childElementCount > MOST_LISTED) this.list.firstElementChild?.remove();
+    this.list.scrollTop = this.list.scrollHeight;
+    this.fit();
+  }
+
+  /** Gives the list room if it has something. It is never hidden: a screen reader would not read the first line aloud. */
+  fit() {
+    const empty = this.list.childElementCount === 0;
+    by("notices").classList.toggle("empty", empty);
+    by("notices-clear").hidden = empty;
   }
 
   /** @param {import("./api.mjs").Notice} n */
   tellDesktop(n) {
     if (!("Notification" in window) || Notification.permission !== "granted") return;
     try {
-      const shown = new Notification(n.session ? `limpet: ${n.session}` : "limpet", {
-        body: harmless(n.text).slice(0, MOST_TEXT), tag: `limpet ${n.about} ${n.kind}`, icon: "icon.svg",
+      const shown = new Notification(n.session ? `limpet: ${harmless(n.session)}` : "limpet", {
+        body: harmless(n.text).slice(0, MOST_TEXT), tag: `limpet ${n.number}`, icon: "icon.svg",
       });
       shown.addEventListener("click", () => {
         window.focus();

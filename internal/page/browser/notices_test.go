@@ -60,8 +60,9 @@ func TestNoticesAreSeen(t *testing.T) {
 	// Whoever comes back by the desktop sees the session.
 	value[bool](b, `(window.away = false, window.dispatchEvent(new Event("focus")), true)`)
 	b.sees(`!document.title.includes("new")`)
-	b.do(chromedp.Click("#notices-list button", chromedp.NodeVisible))
+	b.do(chromedp.Click("#notices-list li:last-child button", chromedp.NodeVisible))
 	b.reads("#name", "build")
 	b.do(chromedp.Click("#notices-clear", chromedp.NodeVisible))
-	b.sees(`document.getElementById("notices").hidden`)
+	b.sees(`document.getElementById("notices-list").childElementCount === 0`)
+	b.sees(`document.activeElement?.id === "notices-list"`)
 }

@@ -42,14 +42,14 @@ func newNotifier(cmd *cobra.Command, script string, note func(format string, arg
 
 // tell runs the command, with the notice on its standard input, and never in its text: parts of a notice are of programs and agents.
 func (n *notifier) tell(ctx context.Context, what page.Notice, missed int64) {
-	text := noun.OneLine(what.Text)
+	text := what.Text
 	if what.Session != "" {
 		text = "session " + what.Session + ": " + text
 	}
 	if missed > 0 {
 		text += fmt.Sprintf(" (%d notices before this one were missed)", missed)
 	}
-	res, err := n.runner.Do(ctx, command.Request{Script: n.command, Stdin: strings.NewReader(text + "\n"), Env: []string{"LIMPET_NOTICE=" + what.Kind}})
+	res, err := n.runner.Do(ctx, command.Request{Script: n.command, Stdin: strings.NewReader(noun.OneLine(text) + "\n"), Env: []string{"LIMPET_NOTICE=" + what.Kind}})
 	if err == nil {
 		err = res.Err()
 	}

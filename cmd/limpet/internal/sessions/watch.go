@@ -103,17 +103,17 @@ func (p Program) watch(ctx context.Context, place keeper.Place, names []string, 
 		defer done()
 		news = made
 	}
-	followed := make(map[string]bool) // by the ids of keepers
+	followed := make(map[string]bool) // by the ids of sessions: they are followed to another keeper
 	for {
 		list, err := place.List(ctx, false)
 		if err != nil {
 			return err
 		}
 		for _, one := range list {
-			if one.Info == nil || followed[one.Record.ID] {
+			if one.Info == nil || followed[one.Record.SessionID()] {
 				continue
 			}
-			followed[one.Record.ID] = true
+			followed[one.Record.SessionID()] = true
 			if err := follow(one.Record.Name); err != nil && ctx.Err() == nil {
 				p.Note("session %s: %v", one.Record.Name, err)
 			}
