@@ -165,6 +165,7 @@ func (h *Handler) noticeSessions(since time.Time) {
 			if !f.running {
 				f.running = h.begin(func() {
 					h.noticeSession(one.Record, f)
+					f.wait = h.pause(max(f.wait, leastRetry)) // One that is older tells none.
 					select {
 					case ended <- id:
 					case <-h.life.Done():
@@ -211,7 +212,6 @@ func (h *Handler) noticeSession(r keeper.Record, f *followed) {
 		}
 		f.since = time.Time{}
 	}
-	f.wait = h.pause(max(f.wait, leastRetry)) // One that is older tells none.
 }
 
 // pause waits for a time, or until Close, and returns how long to wait next.

@@ -138,7 +138,8 @@ type Handler struct {
 	shares  []*share
 	shared  int              // how many shares were made
 	seats   map[string]*seat // of the terminals into which somebody types
-	log     []loggedJSON     // the last answers
+	thumbs  map[string]thumbnail
+	log     []loggedJSON // the last answers
 	notices notices
 	counts  counts
 	viewers int // streams and WebSockets that are open
@@ -154,7 +155,7 @@ func New(sessions Sessions, token string, addr net.Addr, opts *Options) (*Handle
 	}
 	h := &Handler{
 		sessions: sessions, token: sha256.Sum256([]byte(token)),
-		hosts: make(map[string]bool), origins: make(map[string]bool), feeds: make(map[which]*feed), seats: make(map[string]*seat),
+		hosts: make(map[string]bool), origins: make(map[string]bool), feeds: make(map[which]*feed), seats: make(map[string]*seat), thumbs: make(map[string]thumbnail),
 	}
 	if opts != nil {
 		h.opts = *opts

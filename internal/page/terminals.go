@@ -27,6 +27,7 @@ type terminalJSON struct {
 	Exit      string         `json:"exit,omitempty"` // how it ended, in words
 	ElapsedMS int64          `json:"elapsed_ms"`
 	LastLine  string         `json:"last_line,omitempty"`
+	Screen    string         `json:"screen,omitempty"` // what is on it, as text, of the last ones of a list
 }
 
 func toTerminalJSON(i terminal.Info) terminalJSON {
@@ -70,9 +71,11 @@ func (h *Handler) listTerminals(ctx context.Context, as rights, of which) (any, 
 		return !of.has(s, one.Created) || !as.allow(seeTerminal, of.name, one.ID)
 	})
 	out := terminalsJSON{Terminals: []terminalJSON{}}
-	for _, one := range lastOf(list, mostTerminals) {
+	list = lastOf(list, mostTerminals)
+	for _, one := range list {
 		out.Terminals = append(out.Terminals, toTerminalJSON(one))
 	}
+	h.thumbnails(ctx, c, of, list, out.Terminals)
 	return out, nil
 }
 

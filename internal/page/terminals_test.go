@@ -162,21 +162,53 @@ func TestTerminalsAreListed(t *testing.T) {
 	require.NoError(t, err)
 	var list struct {
 		Terminals []struct {
-			ID, Command, State, Exit string
-			Ended                    bool
-			Cols, Rows               int
+			ID, Command, State, Exit, Screen string
+			Ended                            bool
+			Cols, Rows                       int
 		}
 	}
+	_, err = one.Wait(testenv.Context(t), terminal.WaitOptions{Text: "one", Timeout: testenv.Patience})
+	require.NoError(t, err)
 	p.get("/api/terminals?session=build", &list)
 	require.Len(t, list.Terminals, 2)
 	assert.Equal(t, one.ID(), list.Terminals[0].ID)
 	assert.Equal(t, "echo one; exec sleep 1000", list.Terminals[0].Command)
 	assert.Equal(t, 80, list.Terminals[0].Cols)
 	assert.False(t, list.Terminals[0].Ended)
+	assert.Equal(t, "one", list.Terminals[0].Screen)
 	assert.True(t, list.Terminals[1].Ended)
 	assert.Equal(t, "exit code 3", list.Terminals[1].Exit)
 	assert.Equal(t, http.StatusNotFound, p.ask("/api/terminals?session=nosuch", nil).StatusCode)
 	assert.Equal(t, http.StatusBadRequest, p.ask("/api/terminals", nil).StatusCode)
+}
+
+// The small pictures of a list are of what is on the screens now, are bounded, and no more than a few.
+func TestAListHasTheScreensOfItsLastTerminals(t *testing.T) {
+	p, r := withTerminals(t, nil)
+	first := startOn(t, r, "exec sleep 1000")
+	var last *terminal.Terminal
+	for range 12 {
+		last = startOn(t, r, `echo before; read x; printf '\033[2J\033[H\033[31mafter\033[0m\n'; head -c 100000 /dev/zero | tr '\0' x; read x`)
+	}
+	_, err := last.Wait(testenv.Context(t), terminal.WaitOptions{Text: "before", Timeout: testenv.Patience})
+	require.NoError(t, err)
+	screens := func() map[string]string {
+		var list struct{ Terminals []struct{ ID, Screen string } }
+		p.get("/api/terminals?session=build", &list)
+		all := make(map[string]string)
+		for _, one := range list.Terminals {
+			all[one.ID] = one.Screen
+		}
+		return all
+	}
+	testenv.Await(t, "the screen", func() bool { return screens()[last.ID()] == "before" })
+	assert.Empty(t, screens()[first.ID()], "it is too old")
+	require.NoError(t, last.Resize(terminal.Size{Cols: 400, Rows: 100}))
+	_, err = last.Write([]byte("\r"))
+	require.NoError(t, err)
+	testenv.Await(t, "what is on it then", func() bool { return strings.Contains(screens()[last.ID()], "xxx") })
+	assert.LessOrEqual(t, len(screens()[last.ID()]), 8<<10)
+	assert.NotContains(t, screens()[last.ID()], "\x1b")
 }
 
 func TestATerminalIsShownFromItsScreenOn(t *testing.T) {

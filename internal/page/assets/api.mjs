@@ -34,7 +34,7 @@ const KEY = "limpet-token";
  *
  * @typedef {{
  *   id: string, command: string, dir: string, cols: number, rows: number, state: string, ended: boolean, exit?: string,
- *   elapsed_ms: number, last_line?: string,
+ *   elapsed_ms: number, last_line?: string, screen?: string,
  * }} TerminalInfo
  * @typedef {{terminals: TerminalInfo[]}} TerminalList
  *

@@ -44,11 +44,16 @@ export class Terminals {
 
   /** @param {HTMLButtonElement} button @param {import("./api.mjs").TerminalInfo} t */
   fill(button, t) {
-    button.replaceChildren(
+    const screen = element("span", "thumb", harmless(t.screen ?? ""));
+    screen.setAttribute("aria-hidden", "true"); // The last line is read.
+    screen.hidden = !t.screen;
+    const about = element("span", "what");
+    about.append(
       element("code", "script", harmless(t.command).slice(0, 200)), " ",
       element("span", t.ended ? "note" : "runs", harmless(t.exit ? `${t.state}, ${t.exit}` : t.state)), " ",
       element("span", "note", `${t.id}, ${t.cols}x${t.rows}, ${duration(t.elapsed_ms)}`), " ",
       element("span", "note", harmless(t.last_line ?? "").slice(0, 100)));
+    button.replaceChildren(screen, about);
     this.mark(button);
   }
 

@@ -109,6 +109,7 @@ func TestATerminalIsShownAsItIs(t *testing.T) {
 	write := p.fifo("fifo")
 	id := p.starts("build", `printf '\033[1;32mgreen\033[0m \033[38;2;1;200;3mtrue\033[0m\r\n'; cat fifo; echo last; exec sleep 1000`)
 	b := open(t, p.serve())
+	b.sees(`document.querySelector("#terminals-list .thumb")?.textContent.includes("green true")`)
 	b.opens(id)
 	b.shows("green true")
 	colour := func(text string) string {
@@ -176,7 +177,17 @@ func TestAPersonTypesInVim(t *testing.T) {
 	b.opens(id)
 	b.shows("of the file")
 	b.shows("text")
-	b.takes()
+	// takes waits until vim has drawn what it has for the new size: keys that come meanwhile are lost to it, wherever it runs.
+	takes := func() {
+		b.takes()
+		var size terminal.Size
+		testenv.Await(t, "another size", func() bool {
+			size = p.size("build", id)
+			return size != terminal.DefaultSize
+		})
+		b.sees(fmt.Sprintf(`((rows) => rows.length === %d && rows.at(-2).textContent.startsWith("text"))([...document.querySelectorAll("#screen .xterm-rows > div")])`, size.Rows))
+	}
+	takes()
 	b.do(keys(0, "Otyped j and k"+kb.Escape))
 	b.shows("typed j and k")
 	assert.Equal(t, "build", b.text("#name"), "what is typed is none of the page's keys")
@@ -193,7 +204,7 @@ func TestAPersonTypesInVim(t *testing.T) {
 	b.do(chromedp.Reload())
 	b.shows("typed j and k")
 	assert.False(t, value[bool](b, `document.getElementById("terminal").classList.contains("taken")`), "to take over is a click each time")
-	b.takes()
+	takes()
 	b.do(keys(0, ":w saved"+kb.Enter+":q!"+kb.Enter))
 	b.reads("#terminal-status", "has ended")
 	text, err := os.ReadFile(p.file("saved"))
