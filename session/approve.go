@@ -102,10 +102,13 @@ func (s *Session) approve(ctx context.Context, a Action) (holds func(dir string)
 	return holds, nil
 }
 
-// renewed tells an Approver that the shell has another state, and then a func of the caller's, which may be nil.
-func renewed(then func(), a Approver) func() {
+// renewed counts that the shell has another state, and tells the Approver, and then a func of the caller's, which may be nil.
+func (s *Session) renewed(then func()) func() {
 	return func() {
-		a.Changed()
+		s.marks.count.Add(1)
+		if s.approver != nil {
+			s.approver.Changed()
+		}
 		if then != nil {
 			then()
 		}
@@ -154,6 +157,9 @@ func (s *Session) approved(ctx context.Context, sh *shell.PersistentShell, req c
 // admit is what the shell asks about the command that has its turn, and then a func of the caller's, which may be nil.
 func (s *Session) admit(then func(context.Context, command.Request, string) error) func(context.Context, command.Request, string) error {
 	return func(ctx context.Context, req command.Request, dir string) error {
+		if mark, relies := ctx.Value(markKey{}).(string); relies && mark != s.marks.now() {
+			return ErrStateChanged
+		}
 		if holds, _ := ctx.Value(passKey{}).(func(string) bool); holds != nil && !holds(dir) {
 			return errChanged
 		}
@@ -171,6 +177,7 @@ func (s *Session) admit(then func(context.Context, command.Request, string) erro
 		if c, _ := ctx.Value(watchedKey{}).(*watchedCommand); c != nil {
 			c.begins(dir)
 		}
+		s.marks.count.Add(1)
 		return nil
 	}
 }

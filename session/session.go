@@ -46,6 +46,7 @@ type Session struct {
 	commands    int
 	checkpoints []Checkpoint
 
+	marks      *marks
 	unrecorded atomic.Bool // what was to be recorded last could not be
 
 	closeOne sync.Once
@@ -60,7 +61,7 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 	}
 	s := &Session{
 		r: r, name: name, policy: cmp.Or(spec.Policy, r.opts.Policy), opts: *r.opts.Shell, created: time.Now(),
-		starting: make(chan struct{}, 1), over: make(chan struct{}),
+		starting: make(chan struct{}, 1), over: make(chan struct{}), marks: newMarks(),
 	}
 	s.lastUsed, s.usedUp = s.created, uptime.Now()
 	s.opts.State, s.checkpoints = spec.State, slices.Clone(spec.Checkpoints)
@@ -68,9 +69,7 @@ func newSession(r *Registry, name string, spec *Spec) (*Session, error) {
 		s.approver = r.opts.Approve(Approved{name, spec.State != nil, s.policy})
 	}
 	s.opts.Admit = s.admit(s.opts.Admit)
-	if s.approver != nil {
-		s.opts.Hooks.Renewed = renewed(s.opts.Hooks.Renewed, s.approver)
-	}
+	s.opts.Hooks.Renewed = s.renewed(s.opts.Hooks.Renewed)
 	s.opts.Dir = cmp.Or(spec.Dir, s.opts.Dir)
 	if s.policy != nil {
 		where, err := s.sandboxed(*s.policy)

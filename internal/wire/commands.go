@@ -45,7 +45,7 @@ func (h *Handler) postCommand(s session.Handle, w http.ResponseWriter, r *http.R
 		}
 		over = leave
 	}
-	one, found, err := h.book.begin(s, req, over)
+	one, found, err := h.book.begin(s, req, r.PathValue("mark"), over)
 	if err != nil || found {
 		over()
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,12 @@ const (
 // ends the command is stopped. A connection that breaks costs nothing while the other program
 // lives: the command is asked for by an id, runs once, and its output goes on where it was.
 func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, error) {
+	return s.DoAt(ctx, "", req)
+}
+
+// DoAt is Do for a command that relies on what Look returned with that mark; see [session.Session.DoAt]. A program that does not know marks
+// runs nothing. An empty mark relies on nothing.
+func (s *Session) DoAt(ctx context.Context, mark string, req command.Request) (command.Result, error) {
 	nothing := command.Result{ExitCode: command.CodeUnknown}
 	if err := req.Validate(); err != nil {
 		return nothing, err
@@ -43,7 +50,7 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 	if ctx.Err() != nil {
 		return nothing, fmt.Errorf("nothing ran: %w", context.Cause(ctx))
 	}
-	d := &doing{s: s, id: cmp.Or(req.ID, rand.Text()), req: req, end: make(chan came, 2), accepted: make(chan struct{}), fed: make(chan error, 1)}
+	d := &doing{s: s, mark: mark, id: cmp.Or(req.ID, rand.Text()), req: req, end: make(chan came, 2), accepted: make(chan struct{}), fed: make(chan error, 1)}
 	res, err := d.run(ctx)
 	return res, d.ofCaller(ctx, err)
 }
@@ -53,6 +60,8 @@ type doing struct {
 	s   *Session
 	id  string
 	req command.Request
+
+	mark string // empty: in whatever state the session is
 
 	end      chan came     // what came of it: from the stream, and from one beside it that has no output
 	accepted chan struct{} // closed when the other program has it
@@ -265,7 +274,11 @@ func (d *doing) once(life context.Context, out, errs int64, each func(frame), as
 	if len(ask) > 0 {
 		method, path, content = http.MethodPost, fmt.Sprintf("?out=%d&err=%d", out, errs), ask[0]
 	}
-	resp, err := d.s.c.open(life, jsonhttp.Request{Method: method, Path: below(d.s.name) + "/commands" + path, Content: content, Again: true})
+	commands := "/commands"
+	if len(ask) > 0 && d.mark != "" {
+		commands = "/at/" + url.PathEscape(d.mark) + "/commands"
+	}
+	resp, err := d.s.c.open(life, jsonhttp.Request{Method: method, Path: below(d.s.name) + commands + path, Content: content, Again: true})
 	if err != nil {
 		d.sent = d.sent || len(ask) > 0 && jsonhttp.Sent(err)
 		return came{}, err

@@ -19,6 +19,8 @@
 //	POST ./checkpoint ./rollback    {"name"}
 //	POST ./reset ./close
 //	POST ./upgrade                  another executable for the program that has the session: see Upgrade
+//	GET  ./look                     {"state", "dir", "mark", "mounts"}: what the shell has that decides what a script means
+//	POST ./at/MARK/commands         as ./commands; nothing runs, and the error is "state_changed", if a command has begun since that look
 //	POST ./commands                 a command, with an id that its caller has drawn at random: {"id", "script", "dir",
 //	                                "env", "unset", "update_env", "stdin", "timeout_ns", ...}. Asked again with the same id it is found,
 //	                                and not run once more; with "remember", an id that its caller has chosen, also when the

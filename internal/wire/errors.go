@@ -54,6 +54,7 @@ var sentinels = []struct {
 	{"exists", session.ErrExists, http.StatusConflict},
 	{"name", session.ErrName, http.StatusBadRequest},
 	{"too_many_sessions", session.ErrTooMany, http.StatusConflict},
+	{"state_changed", session.ErrStateChanged, http.StatusConflict},
 	{"closed", interrupt.ErrClosed, http.StatusServiceUnavailable},
 	{"timeout", interrupt.ErrTimeout, http.StatusConflict},
 	{"idle", interrupt.ErrIdle, http.StatusConflict},

@@ -119,6 +119,8 @@ func (h *Handler) serveSession() {
 		"POST " + one + "/close":               {atOnce, (*Handler).postClose},
 		"POST " + one + "/mcp":                 {atOnce, (*Handler).postAgent},
 		"GET " + one + "/commands":             {atOnce, (*Handler).getCommands},
+		"GET " + one + "/look":                 {turn, (*Handler).getLook},
+		"POST " + one + "/at/{mark}/commands":  {ofCommands, (*Handler).postCommand}, // An older program has no such path, and runs nothing.
 		"POST " + one + "/commands":            {ofCommands, (*Handler).postCommand}, // It enters the gate itself.
 		"GET " + one + "/commands/{id}":        {ofCommands, (*Handler).getCommand},
 		"GET " + one + "/commands/{id}/output": {ofCommands, (*Handler).getOutput},

@@ -110,8 +110,8 @@ func newBook(noted func(script, dir string), journal func() Journal) *book {
 }
 
 // begin returns the command of a request's id, which it starts in a session unless it was asked
-// for before. Over is called when a command that was started has ended.
-func (b *book) begin(s session.Handle, req request, over func()) (r *run, found bool, err error) {
+// for before; with a mark, as [session.Session.DoAt] does. Over is called when a command that was started has ended.
+func (b *book) begin(s session.Handle, req request, mark string, over func()) (r *run, found bool, err error) {
 	if err := checkID(req.ID); err != nil {
 		return nil, false, err
 	}
@@ -163,7 +163,7 @@ func (b *book) begin(s session.Handle, req request, over func()) (r *run, found 
 		defer stop(nil)
 		defer cancel()
 		b.noted(b.first(), "")
-		res, err := s.Do(limited, value)
+		res, err := doAt(limited, s, mark, value)
 		if r.stdin != nil {
 			r.stdin.end()
 		}
