@@ -148,7 +148,15 @@ func (g *gate) check(ctx context.Context, sh runsIn, console *console, file, tex
 	if g == nil {
 		return nil
 	}
+	return g.checkLooking(ctx, sh, console, file, text, true)
+}
+
+// checkLooking is check, which looks at a session that others can use only if it is told to.
+func (g *gate) checkLooking(ctx context.Context, sh runsIn, console *console, file, text string, looks bool) error {
 	g.file, g.console = file, console
+	if kept, is := sh.(*keptShell); is {
+		return g.checkKept(ctx, kept, text, looks)
+	}
 	for {
 		q := approval.Question{Script: text, Dir: sh.Dir()}
 		if own, is := sh.(*shell.PersistentShell); is {
@@ -169,15 +177,20 @@ func lookAt(sh *shell.PersistentShell) func(context.Context) (*command.LiveState
 		if err != nil {
 			return nil, context.Cause(ctx) // Where it cannot be told, the script asks.
 		}
-		began := slices.Concat(os.Environ(), shell.DefaultEnv())
-		for _, entry := range state.Env {
-			if name, _, _ := strings.Cut(entry, "="); slices.Contains(askpass.Names, name) { // Limpet's own.
-				began = append(began, entry)
-			}
-		}
-		state.Env = began
+		state.Env = beganWith(state.Env, askpass.Names) // Those are limpet's own.
 		return &state, nil
 	}
+}
+
+// beganWith is what limpet has, and of what a shell was started with, or callers have set, the variables of those names.
+func beganWith(env, names []string) []string {
+	began := slices.Concat(os.Environ(), shell.DefaultEnv())
+	for _, entry := range env {
+		if name, _, _ := strings.Cut(entry, "="); slices.Contains(names, name) {
+			began = append(began, entry)
+		}
+	}
+	return began
 }
 
 func (g *gate) ask(ctx context.Context, q approval.Question) (reply approval.Reply, err error) {

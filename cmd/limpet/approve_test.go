@@ -128,21 +128,6 @@ func TestAQuestionBeginsALine(t *testing.T) {
 	tm.exits(codeCannot)
 }
 
-func TestInASessionThatOthersUseEachScriptAsksEachTime(t *testing.T) {
-	home := testenv.TempDir(t)
-	t.Setenv("XDG_STATE_HOME", home)
-	tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "-s", "shared", "ls", "ls")
-	for range 2 {
-		tm.sees("  | ls\r\n")
-		tm.sees("names may mean something else in this shell than in a new one")
-		tm.sees("y: yes   r: no, with a reason   any other key: no")
-		tm.types("y")
-		tm.sees("yes\r\n")
-	}
-	tm.exits(0)
-	require.NoError(t, exec.Command("limpet", "session", "close", "shared").Run())
-}
-
 // What starts a job, or a program on a terminal, asks before that.
 func TestJobsAndTerminalsAskBeforeTheyStart(t *testing.T) {
 	const stays = "tail -f /dev/null | tee made"

@@ -323,7 +323,7 @@ func (r *repl) do(statement string) (res command.Result, err error, told error) 
 		defer close(done)
 		refused := r.gate.check(ctx, r.sh, r.console, "", statement)
 		res, err = r.audit.runs(r.sh.Dir(), statement, refused, func() (command.Result, error) {
-			return r.sh.Do(ctx, command.Request{
+			return r.gate.run(ctx, r.sh, r.console, "", statement, command.Request{
 				Script: statement, Stdout: &r.console.stdout, Stderr: &r.console.stderr, MergeStderr: r.mergeStderr,
 			})
 		})

@@ -235,7 +235,9 @@ func (r *runner) all(ctx context.Context) error {
 			req.Stdout, req.Stderr = &r.console.stdout, &r.console.stderr
 		}
 		refused := r.gate.check(ctx, r.sh, r.console, script.file, text)
-		res, err := r.audit.runs(r.sh.Dir(), text, refused, func() (command.Result, error) { return r.sh.Do(ctx, req) })
+		res, err := r.audit.runs(r.sh.Dir(), text, refused, func() (command.Result, error) {
+			return r.gate.run(ctx, r.sh, r.console, script.file, text, req)
+		})
 		end()
 		last := i == len(r.run.scripts)-1
 		if err == nil && !r.flags.json {

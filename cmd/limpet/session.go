@@ -149,6 +149,7 @@ type keptShell struct {
 	dir     string
 	noWait  bool
 	id      string // of the next script, and of no other
+	mark    string // of the look that the next script relies on, and no other
 	console *console
 	asks    *askpass.Server // nil: programs are left to ask as they like
 }
@@ -156,14 +157,18 @@ type keptShell struct {
 func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
 	req.Timeout, req.IdleTimeout, req.Env = k.flags.timeout, k.flags.idleTimeout, k.flags.env
 	req.UpdateEnv = k.asks.Env(k.place.CallerEnv())
-	req.ID, k.id = k.id, ""
+	mark := k.mark
+	req.ID, k.id, k.mark = k.id, "", ""
 	req.Dir = k.enter
 	if k.noWait {
 		req.TurnTimeout = atOnce
 	}
 	told := k.tellsWait(ctx, req.Script)
-	res, err := k.Kept.Do(ctx, req)
+	res, err := k.DoAt(ctx, mark, req)
 	told()
+	if errors.Is(err, session.ErrStateChanged) {
+		k.id = req.ID // It may be asked for again.
+	}
 	if res.Dir != "" {
 		k.dir = res.Dir
 	}
