@@ -14,5 +14,5 @@
 //
 // The main path is in registry.go (Open), session.go (Do), background.go (what runs
 // besides: jobs, terminals, commands that were moved to the background), state.go (Fork,
-// Checkpoint, Rollback), close.go (Close) and idle.go (who is closed for being idle).
+// Checkpoint, Rollback), look.go (Look, DoAt), close.go (Close) and idle.go (who is closed for being idle).
 package session
