@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -65,4 +66,17 @@ func TestASessionThatChangesWhileAPersonThinksIsAskedAboutAnew(t *testing.T) {
 	tm.exits(codeCannot)
 	require.NoFileExists(t, filepath.Join(home, "made"))
 	require.NoFileExists(t, filepath.Join(home, "other"))
+}
+
+func TestAScriptWithAnIDThatAPersonHasLetRunTwiceRunsOnce(t *testing.T) {
+	home := sharedDir(t)
+	for range 2 {
+		tm := onTerminal(t, home, "xterm", "run", "-n", "--approve", "ask", "-s", "shared", "--id", "one", "echo ran >>runs")
+		tm.sees("any other key: no")
+		tm.types("y")
+		tm.exits(0)
+	}
+	runs, err := os.ReadFile(filepath.Join(home, "runs"))
+	require.NoError(t, err)
+	require.Equal(t, "ran\n", string(runs))
 }
