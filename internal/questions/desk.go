@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 
@@ -68,11 +69,16 @@ func (d Dir) AwaitOther(ctx context.Context, known func(id string) bool) error {
 		return fail(err)
 	}
 	for {
-		open, err := d.List(ctx)
+		open, mute, err := look(ctx, string(d))
 		if err != nil || slices.ContainsFunc(open, func(q Open) bool { return !known(q.ID) }) {
 			return err
 		}
+		var again <-chan time.Time
+		if mute > 0 {
+			again = time.After(askPatience) // It may say what it asks by then: no change of the directory tells.
+		}
 		select {
+		case <-again:
 		case <-w.Events:
 		case <-w.Errors: // Of changes that are not told.
 		case <-ctx.Done():

@@ -202,14 +202,19 @@ func Within(pid int) bool {
 
 // List returns the questions that are asked in a directory, the oldest first. Sockets at which nobody listens are removed.
 func List(ctx context.Context, dir string) ([]Open, error) {
+	list, _, err := look(ctx, dir)
+	return list, err
+}
+
+// look is List, and counts the programs that ask, and do not say what.
+func look(ctx context.Context, dir string) (list []Open, mute int, err error) {
 	found, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var list []Open
 	for _, one := range found {
 		id, is := strings.CutSuffix(one.Name(), ext)
 		if !is {
@@ -222,11 +227,13 @@ func List(ctx context.Context, dir string) ([]Open, error) {
 		case err == nil:
 			list = append(list, q)
 		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
+			return nil, 0, context.Cause(ctx)
+		case !errors.Is(err, ErrNotOpen):
+			mute++
 		}
 	}
 	slices.SortFunc(list, func(a, b Open) int { return cmp.Compare(b.Age, a.Age) })
-	return list, nil
+	return list, mute, nil
 }
 
 // askPatience is how long a program that asks may take to say what. One that stands still, or says what is no question, hides no others.

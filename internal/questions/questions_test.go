@@ -218,3 +218,40 @@ func TestARequestThatAnswersIsKnown(t *testing.T) {
 		assert.Equal(t, want, questions.Answers(r), request)
 	}
 }
+
+// A program that asks and stands still, or answers what is no question, hides no others; and it is noticed when it does say what it asks.
+func TestWhoSaysNothingHidesNobody(t *testing.T) {
+	dir := filepath.Join(testenv.TempDir(t), "asking")
+	q, ended := ask(t, testenv.Context(t), dir, "ls")
+	still, nonsense := filepath.Join(dir, "aaa.question"), filepath.Join(dir, "bbb.question")
+	goOn := make(chan struct{})
+	for path, answers := range map[string]http.HandlerFunc{
+		still: func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-goOn:
+			case <-r.Context().Done():
+				return
+			}
+			_ = json.NewEncoder(w).Encode(questions.Open{From: "late"}) // The other side is this test.
+		},
+		nonsense: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[1")) }, // As above.
+	} {
+		l, err := net.Listen("unix", path)
+		require.NoError(t, err)
+		defer l.Close()
+		go func() { _ = http.Serve(l, answers) }() // It ends with the listener.
+	}
+	open := listed(t, dir)
+	require.Len(t, open, 1)
+	assert.Equal(t, q.ID, open[0].ID)
+
+	found := make(chan error, 1)
+	go func() {
+		found <- questions.Dir(dir).AwaitOther(testenv.Context(t), func(id string) bool { return id == q.ID })
+	}()
+	close(goOn)
+	require.NoError(t, <-found)
+	assert.Len(t, listed(t, dir), 2)
+	require.NoError(t, questions.Answer(testenv.Context(t), dir, q.ID, approval.Reply{}))
+	<-ended
+}
