@@ -113,7 +113,7 @@ func (q *Question) same(state *command.LiveState) sameScript {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Judgement.resolved)) {
-		fmt.Fprintf(sum, "%q is %q\n", name, q.Judgement.resolved[name].path)
+		fmt.Fprintf(sum, "%q is %q %q\n", name, q.Judgement.resolved[name].path, q.Judgement.resolved[name].state)
 	}
 	s.state = string(sum.Sum(nil))
 	return s

@@ -140,3 +140,22 @@ func BenchmarkJudgeByFiles(b *testing.B) {
 		})
 	}
 }
+
+// Two files of one size that were made at one moment change places by their directories: neither has another time, and each is another file.
+func TestAFileThatTakesAnothersPlaceIsNotThatFile(t *testing.T) {
+	dir := t.TempDir()
+	first, other := filepath.Join(dir, "one", "t"), filepath.Join(dir, "two", "t")
+	for _, path := range []string{first, other} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
+	}
+	before := approve.File(first)
+	require.NotEmpty(t, before.State)
+	require.NoError(t, os.Rename(filepath.Dir(first), filepath.Join(dir, "three")))
+	require.NoError(t, os.Rename(filepath.Dir(other), filepath.Dir(first)))
+	after := approve.File(first)
+	assert.Equal(t, before.Path, after.Path)
+	assert.NotEqual(t, before.State, after.State)
+	inode := func(state string) string { ino, _, _ := strings.Cut(state, "-"); return ino }
+	assert.NotEqual(t, inode(before.State), inode(after.State), "also if they were changed at the same time")
+}
