@@ -172,6 +172,7 @@ type session struct {
 	moves    []string // where its cd commands lead; "" where that is not known
 	live     *live    // nil: the shell is as a new one
 	path     []string // the directories of PATH; none: not known
+	pathless bool     // what is judged may run without a PATH
 	resolved map[string]found
 	looked   bool
 }

@@ -18,6 +18,7 @@ type call struct {
 	known    []string // all of its words; nil if that is not so
 	git      *gitUse  // it is allowed if git is set up so
 	file     found    // that runs, with symbolic links followed; empty: not known, or there is none
+	beside   bool     // distrust is about a program that the command's looks for by itself
 	distrust string   // why no rule by name allows it; empty: the file is trusted, or nothing is known of it
 }
 
@@ -175,7 +176,7 @@ func (c *call) add(v Verdict, rule, reason string) {
 		if c.distrust != "" {
 			added[0].File, added[0].FileState = c.file.path, c.file.state
 		}
-		if c.distrust != "" && c.file.path == "" {
+		if c.distrust != "" && (c.file.path == "" || c.beside) {
 			added[0].Words = nil // No rule could be for it.
 		}
 	}

@@ -23,7 +23,7 @@ type found struct{ path, state string }
 // besides are programs that others look for in PATH by themselves, though no word of the command line names them. Some are shell scripts, as egrep is.
 var besides = map[string]string{
 	"egrep": "grep", "fgrep": "grep", "zcat": "gzip", "gzcat": "gzip", "git": "pager less", "systemctl": "pager less more", "journalctl": "pager less more",
-	"watch": "sh", "dpkg-query": "pager less", "fd": "ls", "fdfind": "ls",
+	"gh": "git", "watch": "sh", "dpkg-query": "pager less", "fd": "ls", "fdfind": "ls",
 	"tar": "gzip bzip2 xz lzma zstd lzip lzop compress", "file": "uncompress bzip2 lzip lz4 lrzip gzip xz zstd",
 }
 
@@ -49,18 +49,31 @@ func (c *call) locate(text string) {
 		if c.distrust == "" {
 			own := c.file
 			c.search(other)
-			c.file = own
+			c.file, c.beside = own, c.distrust != ""
 		}
 	}
 }
 
-// search looks for a program in the directories of PATH.
+// builtInPath are directories in which a bash that has no PATH looks, as it may be built: the last one is where it is.
+var builtInPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "."}
+
+// search looks for a program in the directories of PATH, and where a program without one looks, if there may be none.
 func (c *call) search(text string) {
 	s := c.w.s
 	if s.opts.File == nil || len(s.path) == 0 {
 		return
 	}
-	for _, dir := range s.path {
+	c.searchIn(text, s.path)
+	if own := c.file; s.pathless && c.distrust == "" {
+		if c.searchIn(text, builtInPath); c.distrust == "" {
+			c.file = own
+		}
+	}
+}
+
+func (c *call) searchIn(text string, dirs []string) {
+	s := c.w.s
+	for _, dir := range dirs {
 		if !path.IsAbs(dir) {
 			which := "PATH"
 			if changed := s.changedPath(); changed != "" {
@@ -93,10 +106,10 @@ func (c *call) judgeFile(text, at string, f File) {
 	c.distrust += ", " + f.Why
 }
 
-// fits reports whether a rule that allows is for the file that runs. A rule without a file is for files that are trusted, as far as that is known, and
-// that look for no others that are not. Who names a file has seen that.
+// fits reports whether a rule that allows is for the file that runs. A rule without a file is for files that are trusted, as far as that is known. No rule is
+// for a program that looks for others which are not: it names one file.
 func (c *call) fits(o Own) bool {
-	if o.File == "" {
+	if o.File == "" || c.beside {
 		return c.distrust == ""
 	}
 	return c.file.path == o.File && (o.FileState == "" || o.FileState == c.file.state)

@@ -223,3 +223,26 @@ func TestTheShellsOwnPathAndWhatItRemembersCount(t *testing.T) {
 		assert.Equal(t, approval.Ask, j.Verdict, row.name)
 	}
 }
+
+// A bash that env starts without a PATH has one of its own, which may end in the directory where it is.
+func TestWithoutPATHProgramsAreLookedForElsewhere(t *testing.T) {
+	for script, want := range map[string]approval.Verdict{
+		"bash -c 'rg x'": approval.Allow, "env bash -c 'rg x'": approval.Allow, "env -u FOO bash -c 'rg x'": approval.Allow, "env -i ls": approval.Allow, "env -i bash -c ls": approval.Allow, "env -u PATH ls": approval.Allow,
+		"env -i bash -c 'rg x'": approval.Ask, "env --ignore-environment bash -c 'rg x'": approval.Ask, "env -vi bash -c 'rg x'": approval.Ask,
+		"env -u PATH bash -c 'rg x'": approval.Ask, "env -uPATH bash -c 'rg x'": approval.Ask, "env --unset=PATH bash -c 'rg x'": approval.Ask, "env -u FOO -u PATH bash -c 'rg x'": approval.Ask,
+		`env -u "$X" bash -c 'rg x'`: approval.Ask, "env -i env bash -c 'rg x'": approval.Ask, "env -i rg x": approval.Ask, "env -i ls; rg x": approval.Allow,
+	} {
+		assert.Equal(t, want, approval.Judge(script, machine()).Verdict, script)
+	}
+}
+
+// A person who says always about a program that another one looks for would name the other one's file, and the first could be replaced.
+func TestNoRuleIsForAProgramThatLooksForOneWhichCanBeReplaced(t *testing.T) {
+	for script, home := range map[string]string{"egrep x a": "grep", "zcat a": "gzip", "tar -tf a": "gzip", "gh pr view": "git"} {
+		j := approval.Judge(script, machine(home))
+		assert.Equal(t, approval.Ask, j.Verdict, script)
+		for _, f := range j.Findings {
+			assert.True(t, f.Verdict == approval.Allow || f.Words == nil, "%s: %v", script, f)
+		}
+	}
+}

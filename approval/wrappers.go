@@ -155,6 +155,11 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 		if c.name == "env" && (o.name == "C" || o.name == "chdir") {
 			c.w.s.moves = append(c.w.s.moves, "")
 		}
+		if c.name == "env" && takesPath(o) {
+			before := c.w.s.pathless
+			c.w.s.pathless = true
+			defer func() { c.w.s.pathless = before }()
+		}
 		if c.name == "xargs" && (o.name == "I" || o.name == "replace") {
 			rest, appends = replaced(rest, o.arg), false
 		}
@@ -183,6 +188,17 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 		return
 	}
 	c.command(rest)
+}
+
+// takesPath reports whether an option of env may take PATH away: bash has one of its own then.
+func takesPath(o option) bool {
+	switch o.name {
+	case "i", "ignore-environment":
+		return true
+	case "u", "unset":
+		return !o.arg.known || o.arg.text == "PATH"
+	}
+	return false
 }
 
 // replaced are the words in which data stand for a text.
