@@ -92,7 +92,7 @@ type Judgement struct {
 	// Findings are in the order of the script's bytes. A script without commands has none.
 	Findings []Finding
 
-	resolved map[string]found // the files of programs that were looked for in PATH; empty: there is none
+	resolved map[string]found // the file of each program that was looked for in PATH; an empty one means that there is none
 	looked   bool             // it depends on how git is set up
 }
 

@@ -44,7 +44,7 @@ func machine(home ...string) *approval.Options {
 	return &approval.Options{Home: "/home/me", Dir: "/src", Path: "/home/me/bin:/usr/bin", File: f.at, Exported: typical.Exported}
 }
 
-// A program that the agent can replace is none that a rule of limpet's means.
+// The rules of limpet do not hold for a program that the agent can replace.
 func TestARuleIsForAFileThatNobodyCanReplace(t *testing.T) {
 	for script, home := range map[string]string{
 		"ls": "ls", "ls -l | sort": "sort", "echo $(ls)": "ls", "true && ls": "ls", "for f in *; do cat -- \"$f\"; done": "cat", `\ls`: "ls", "l''s": "ls", "! ls": "ls", "cat <(ls)": "ls", "time ls": "ls",

@@ -22,8 +22,8 @@ type Own struct {
 	Options  []string `json:"options,omitempty"`
 	Operands bool     `json:"operands,omitempty"`
 
-	// File is the file that the program is, with all symbolic links followed, for a rule that allows. Without it the rule is for files that nobody
-	// but an administrator can replace: see Options.File. With it the rule holds for that file alone, whoever can write it.
+	// File is the path of the program's file, with all symbolic links followed, in a rule that allows. If it is empty, the rule holds for each file that
+	// only an administrator can replace: see Options.File. Otherwise it holds for that file alone, and other users may be able to write to it.
 	File string `json:"file,omitempty"`
 
 	// FileState is the state that the file must have: see File.State. Empty means any.

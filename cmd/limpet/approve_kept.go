@@ -12,8 +12,8 @@ import (
 	"github.com/limpet-sh/limpet/session"
 )
 
-// mostLooks bounds how often a script is judged by what a session has that others use meanwhile. After that a person is asked as if nothing
-// were known of the session.
+// mostLooks is how often limpet looks at a session before one script, if others change it each time. Then limpet judges the script as if it
+// knew nothing of the session.
 const mostLooks = 3
 
 // run runs a script that check has let pass. If others have used the session since it was looked at, nothing ran, and the script is checked

@@ -64,7 +64,8 @@ const (
 	agentsVar  = "LIMPET_AGENTS"
 )
 
-// Agents is the value of the flag --agents. What is no directory is refused at once, and not when a machine needs a limpet from it.
+// Agents is the value of the flag --agents. A path that is no directory is refused when the flag is read, and not later, when another machine
+// needs a limpet.
 type Agents struct{ dir string }
 
 func (a *Agents) String() string { return a.dir }
