@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -126,6 +127,9 @@ func TestASlowStreamGetsAScreen(t *testing.T) {
 		c, err := net.Dial("tcp", p.addr)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() }) // It may be closed.
+		// Else the kernel may take all of the output, as much as net.ipv4.tcp_rmem allows, and nothing is missed.
+		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(64<<10))
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(testenv.Patience)))
 		_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", streamPath(one.ID()), p.addr, token)
 		require.NoError(t, err)
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -142,8 +146,9 @@ func TestASlowStreamGetsAScreen(t *testing.T) {
 	require.NoError(t, err)
 	testenv.Await(t, "all of the output", func() bool { return one.Info().LastLine == "end" })
 	sent := 0
-	for {
+	for ctx := testenv.Context(t); ; {
 		h, err := slow.read()
+		require.NoError(t, ctx.Err(), "no screen: %d bytes of output were sent", sent)
 		if err != nil {
 			slow = open() // It took longer than 30 s: the connection was cut, and the browser comes back.
 			continue
