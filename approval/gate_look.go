@@ -33,8 +33,7 @@ func (g *Gate) see(ctx context.Context, q *Question) (sight, error) {
 			}
 		}
 	}
-	var err error
-	if s.state, err = q.Look(ctx); err != nil || s.state == nil {
+	if err := g.look(ctx, q, &s); err != nil || s.state == nil {
 		return s, err
 	}
 	q.Judgement = g.judge(q.Script, q.Dir, s.state)
@@ -48,6 +47,21 @@ func (g *Gate) see(ctx context.Context, q *Question) (sight, error) {
 		}
 	}
 	return s, nil
+}
+
+// mostLooks bounds how often a shell is looked at for one question.
+const mostLooks = 3
+
+// look sets what the shell has. A look waits for the scripts that run before it, which count as changes only when they begin: what it saw is behind all of
+// them if none was counted meanwhile. If some always are, what it saw belongs to the count before, with which no Pass holds.
+func (g *Gate) look(ctx context.Context, q *Question, s *sight) (err error) {
+	for range mostLooks {
+		s.changes = g.changed()
+		if s.state, err = q.Look(ctx); err != nil || s.state == nil || g.changed() == s.changes {
+			break
+		}
+	}
+	return err
 }
 
 // last is what the shell had when it was looked at last, if that was after so many changes.

@@ -119,3 +119,33 @@ func TestAGateLooksWhereItMustAndNotMoreOften(t *testing.T) {
 	sh.err = errors.New("busy")
 	require.ErrorIs(t, pass("cat a"), sh.err)
 }
+
+// A look waits for a script that was let pass before and counts only when it begins: the answer behind such a look holds.
+func TestAnAnswerIsForWhatTheLookWaitedFor(t *testing.T) {
+	p := &person{answer: approval.Once}
+	g := approval.NewGate(p.ask, nil)
+	first, err := g.Pass(t.Context(), approval.Question{Script: "eval :", Dir: "/"})
+	require.NoError(t, err)
+	p.asked = nil
+	looks := 0
+	second, err := g.Pass(t.Context(), approval.Question{Script: "ls", Dir: "/", Look: func(context.Context) (*command.LiveState, error) {
+		if looks++; looks == 1 {
+			assert.True(t, first.Holds("/"))
+		}
+		return with(func(s *command.LiveState) { s.Functions = []string{"ls"} }), nil
+	}})
+	require.NoError(t, err)
+	assert.Equal(t, 2, looks)
+	assert.Len(t, p.asked, 1)
+	assert.True(t, second.Holds("/"))
+
+	looks = 0
+	third, err := g.Pass(t.Context(), approval.Question{Script: "ls", Dir: "/", Look: func(context.Context) (*command.LiveState, error) {
+		looks++
+		g.Changed()
+		return newShell(), nil
+	}})
+	require.NoError(t, err)
+	assert.Less(t, looks, 10, "it ends, though the shell always changes")
+	assert.False(t, third.Holds("/"))
+}
