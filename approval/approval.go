@@ -92,7 +92,7 @@ type Judgement struct {
 	// Findings are in the order of the script's bytes. A script without commands has none.
 	Findings []Finding
 
-	resolved map[string]found // the file of each program that was looked for in PATH; an empty one means that there is none
+	resolved map[lookup]found // the file of each program that was looked for in PATH; an empty one means that there is none
 	looked   bool             // it depends on how git is set up
 }
 
@@ -140,7 +140,7 @@ func Judge(text string, opts *Options) Judgement {
 	if opts == nil {
 		opts = &Options{}
 	}
-	s := &session{opts: opts, text: text, resolved: make(map[string]found)}
+	s := &session{opts: opts, text: text, resolved: make(map[lookup]found)}
 	if opts.Path != "" {
 		s.path = strings.Split(opts.Path, ":")
 	}
@@ -173,7 +173,7 @@ type session struct {
 	live     *live    // nil: the shell is as a new one
 	path     []string // the directories of PATH; none: not known
 	pathless bool     // what is judged may run without a PATH
-	resolved map[string]found
+	resolved map[lookup]found
 	looked   bool
 }
 

@@ -18,6 +18,7 @@ type call struct {
 	known    []string // all of its words; nil if that is not so
 	git      *gitUse  // it is allowed if git is set up so
 	file     found    // the file of the program, behind all symbolic links; empty if it is not known, or if there is none
+	depth    int      // of the interpreter that is looked for
 	beside   bool     // distrust is about a program that the command's looks for by itself
 	distrust string   // why no rule by name allows it; empty: the file is trusted, or nothing is known of it
 }

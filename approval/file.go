@@ -15,17 +15,25 @@ type File struct {
 	Why string
 	// State is another one whenever the file has other bytes; empty if that is not known.
 	State string
+	// Program is what env looks for in PATH when the file runs: that of a first line "#!/usr/bin/env node" is node. Empty for other files.
+	Program string
 }
 
 // found is the file of a program, as a judgement remembers it.
 type found struct{ path, state string }
 
+// lookup is a name, and the path that it was found at: one name may lead to several files in a script, as bash remembers some, and env does not.
+type lookup struct{ name, at string }
+
 // besides are programs that others look for in PATH by themselves, though no word of the command line names them. Some are shell scripts, as egrep is.
 var besides = map[string]string{
 	"egrep": "grep", "fgrep": "grep", "zcat": "gzip", "gzcat": "gzip", "git": "pager less", "systemctl": "pager less more", "journalctl": "pager less more",
-	"gh": "git", "watch": "sh", "dpkg-query": "pager less", "fd": "ls", "fdfind": "ls",
+	"gh": "git", "watch": "sh", "dpkg-query": "pager less", "fd": "ls", "fdfind": "ls", "npx": "npm",
 	"tar": "gzip bzip2 xz lzma zstd lzip lzop compress", "file": "uncompress bzip2 lzip lz4 lrzip gzip xz zstd",
 }
+
+// mostInterpreters bounds how many files are interpreters of each other, as Linux does.
+const mostInterpreters = 5
 
 // locate finds the file that runs for the command's name, and why that is not trusted. Without a PATH, or Options.File, nothing is known of it.
 func (c *call) locate(text string) {
@@ -46,12 +54,35 @@ func (c *call) locate(text string) {
 		c.search(text)
 	}
 	for other := range strings.FieldsSeq(besides[c.name]) {
-		if c.distrust == "" {
-			own := c.file
-			c.search(other)
-			c.file, c.beside = own, c.distrust != ""
+		if !c.doesWithout(other) {
+			c.aside(other)
 		}
 	}
+}
+
+// aside looks for a program that the one of the command looks for by itself.
+func (c *call) aside(other string) {
+	if c.distrust != "" {
+		return
+	}
+	own := c.file
+	c.search(other)
+	c.file, c.beside = own, c.distrust != ""
+}
+
+// doesWithout reports whether a program does not look for what it looks for else, as its options are.
+func (c *call) doesWithout(other string) bool {
+	switch {
+	case c.name == "file": // It looks into a compressed file only if it is told to.
+		return !slices.ContainsFunc(c.args, func(v value) bool {
+			return !v.known || v.many || strings.HasPrefix(v.text, "--u") || strings.HasPrefix(v.text, "-") && strings.ContainsAny(v.text, "zZ")
+		})
+	case c.name == "git" && (other == "pager" || other == "less"):
+		return len(c.args) > 0 && c.args[0].is("--no-pager") && !slices.ContainsFunc(c.args, func(v value) bool {
+			return !v.known || v.many || v.is("-p") || strings.HasPrefix(v.text, "--p")
+		})
+	}
+	return false
 }
 
 // builtInPath are directories in which a bash that has no PATH looks, as it may be built: the last one is where it is.
@@ -88,13 +119,17 @@ func (c *call) searchIn(text string, dirs []string) {
 			return
 		}
 	}
-	s.resolved[text] = found{} // It cannot run: limpet looks again before the script does.
+	s.resolved[lookup{text, ""}] = found{} // It cannot run: limpet looks again before the script does.
 }
 
 func (c *call) judgeFile(text, at string, f File) {
 	c.file = found{f.Path, f.State}
-	c.w.s.resolved[text] = c.file
+	c.w.s.resolved[lookup{text, at}] = c.file
 	if f.Why == "" {
+		if c.depth++; f.Program != "" && c.depth <= mostInterpreters {
+			c.aside(f.Program)
+		}
+		c.depth--
 		return
 	}
 	if c.distrust = c.w.s.changedPath() + text + " is " + at; text == at {

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"testing"
@@ -53,7 +54,7 @@ func TestARuleIsForAFileThatNobodyCanReplace(t *testing.T) {
 		// Programs with the names of builtins, where another program runs them.
 		"env echo a": "echo", "ls | xargs echo": "echo", "find . -exec test -f {} ';'": "test", "timeout 5 echo a": "echo", "nice env echo a": "echo", "env command ls": "command", "env bash -c ls": "bash",
 		// Programs that others look for.
-		"egrep x a": "grep", "/usr/bin/egrep x a": "grep", "zcat a": "gzip", "tar -tf a": "gzip", "fd -l x": "ls", "file -z a": "xz", "dpkg-query -W": "less", "git branch --show-current": "less",
+		"egrep x a": "grep", "/usr/bin/egrep x a": "grep", "zcat a": "gzip", "tar -tf a": "gzip", "fd -l x": "ls", "file -z a": "xz", "dpkg-query -W": "less", "git branch --show-current": "less", "file -bz a": "xz", "file -bZ a": "gzip",
 	} {
 		assert.Equal(t, approval.Allow, approval.Judge(script, machine()).Verdict, script)
 		j := approval.Judge(script, machine(home))
@@ -62,7 +63,7 @@ func TestARuleIsForAFileThatNobodyCanReplace(t *testing.T) {
 		assert.Equal(t, home+" is /home/me/bin/"+home+", which this user can write", reason, script)
 	}
 	for script, home := range map[string]string{
-		"echo a": "echo", "test -f a": "test", "command cat a": "command", "cat a": "ls", "bash -c 'echo a'": "echo", "if true; then ls; fi": "true", "rg x": "ls",
+		"echo a": "echo", "test -f a": "test", "command cat a": "command", "cat a": "ls", "bash -c 'echo a'": "echo", "if true; then ls; fi": "true", "rg x": "ls", "file -b a": "xz", "git --no-pager --no-lazy-fetch -c core.fsmonitor=false branch -a": "less",
 	} {
 		assert.Equal(t, approval.Allow, approval.Judge(script, machine(home)).Verdict, "the builtin, or another program: %s", script)
 	}
@@ -243,6 +244,59 @@ func TestNoRuleIsForAProgramThatLooksForOneWhichCanBeReplaced(t *testing.T) {
 		assert.Equal(t, approval.Ask, j.Verdict, script)
 		for _, f := range j.Findings {
 			assert.True(t, f.Verdict == approval.Allow || f.Words == nil, "%s: %v", script, f)
+		}
+	}
+}
+
+// What a first line has env look for is looked for, too: nobody can replace the script, and anybody its interpreter.
+func TestTheInterpreterThatEnvFindsCounts(t *testing.T) {
+	interpreted := func(opts *approval.Options, by map[string]string) *approval.Options {
+		at := opts.File
+		opts.File = func(path string) approval.File {
+			f := at(path)
+			f.Program = by[path]
+			return f
+		}
+		return opts
+	}
+	ls := map[string]string{"/usr/bin/ls": "node"}
+	for _, script := range []string{"ls", "/usr/bin/ls", "env ls", "ls | sort"} {
+		j := approval.Judge(script, interpreted(machine("node"), ls))
+		assert.Equal(t, approval.Ask, j.Verdict, script)
+		reason, _ := approval.Question{Judgement: j}.Why()
+		assert.Equal(t, "node is /home/me/bin/node, which this user can write", reason)
+		_, always := approval.Question{Script: script, Dir: "/src", Judgement: j}.Always("/src", soon)
+		assert.False(t, always, "a rule names the file of ls")
+	}
+	assert.Equal(t, approval.Allow, approval.Judge("ls", interpreted(machine(), ls)).Verdict, "it cannot run")
+	assert.Equal(t, approval.Allow, approval.Judge("cat a", interpreted(machine("node"), ls)).Verdict)
+	nested := map[string]string{"/usr/bin/ls": "cat", "/usr/bin/cat": "node"}
+	assert.Equal(t, approval.Ask, approval.Judge("ls", interpreted(machine("node"), nested)).Verdict)
+	ring := map[string]string{"/usr/bin/ls": "cat", "/usr/bin/cat": "ls"}
+	assert.Equal(t, approval.Allow, approval.Judge("ls", interpreted(machine(), ring)).Verdict, "Linux refuses to run it")
+}
+
+// Bash remembers one file for a name, and env finds another: both count.
+func TestOneNameMayLeadToTwoFiles(t *testing.T) {
+	g := func(opts *approval.Options) *approval.Gate {
+		return approval.NewGate((&person{answer: approval.Session}).ask, opts)
+	}
+	state, states := newShell(), map[string]string{"/opt/ls": "1", "/usr/bin/ls": "1"}
+	state.Hashed = map[string]string{"ls": "/opt/ls"}
+	opts := &approval.Options{Home: "/home/me", Exported: typical.Exported, Path: "/usr/bin", File: func(path string) approval.File {
+		if states[path] == "" {
+			return approval.File{}
+		}
+		return approval.File{Path: path, State: states[path]}
+	}}
+	for _, changed := range []string{"/opt/ls", "/usr/bin/ls"} {
+		for _, script := range []string{"ls; env ls", "env ls; ls"} {
+			gate := g(opts)
+			gate.Changed()
+			pass, err := gate.Pass(t.Context(), approval.Question{Script: script, Dir: "/", Look: func(context.Context) (*command.LiveState, error) { return state, nil }})
+			require.NoError(t, err)
+			states[changed] += "2"
+			assert.False(t, pass.Holds("/"), "%s, and %s is another", script, changed)
 		}
 	}
 }

@@ -126,9 +126,12 @@ func (q *Question) same(state *command.LiveState) sameScript {
 			fmt.Fprintf(sum, "%q %d\n", f.change, f.From)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(q.Judgement.resolved)) {
-		fmt.Fprintf(sum, "%q is %q %q\n", name, q.Judgement.resolved[name].path, q.Judgement.resolved[name].state)
+	var programs []string
+	for l, f := range q.Judgement.resolved {
+		programs = append(programs, fmt.Sprintf("%q at %q is %q %q\n", l.name, l.at, f.path, f.state))
 	}
+	slices.Sort(programs)
+	fmt.Fprint(sum, programs)
 	s.state = string(sum.Sum(nil))
 	return s
 }

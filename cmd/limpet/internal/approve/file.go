@@ -25,7 +25,10 @@ const mostLinks = 40
 
 // File says, for approval.Options, which file a path leads to, and who besides root can replace it: by the file itself, by a directory on the
 // way, or by a symbolic link.
-func File(path string) approval.File {
+func File(path string) approval.File { return file(path, 0) }
+
+// file is File, for the interpreter of so many others.
+func file(path string, interpreted int) approval.File {
 	f := follow(path)
 	if f.Path == "" {
 		return f
@@ -45,6 +48,9 @@ func File(path string) approval.File {
 	}
 	sec, nsec := st.Ctim.Unix()
 	f.State = fmt.Sprintf("%d-%d-%d.%09d", st.Ino, st.Size, sec, nsec) // Two files that change places keep the time of their last change.
+	if st.Mode&unix.S_IFMT == unix.S_IFREG {
+		content(&f, st, interpreted)
+	}
 	return f
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/approve"
@@ -158,4 +159,22 @@ func TestAFileThatTakesAnothersPlaceIsNotThatFile(t *testing.T) {
 	assert.NotEqual(t, before.State, after.State)
 	inode := func(state string) string { ino, _, _ := strings.Cut(state, "-"); return ino }
 	assert.NotEqual(t, inode(before.State), inode(after.State), "also if they were changed at the same time")
+}
+
+// A mapping that was written to once may change the bytes of a file later, and its times stay as they are.
+func TestAFileThatAMappingChangesIsNotTheSame(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t")
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho a\n"), 0o755))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	b, err := unix.Mmap(int(f.Fd()), 0, 17, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, unix.Munmap(b)) }()
+	b[15] = 'b'
+	before := approve.File(path)
+	require.NotEmpty(t, before.State)
+	assert.Equal(t, before, approve.File(path))
+	b[15] = 'c'
+	assert.NotEqual(t, before.State, approve.File(path).State)
 }
