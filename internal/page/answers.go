@@ -122,12 +122,12 @@ func (h *Handler) question(ctx context.Context, id string) (q questions.Open, s 
 var errNotAsked = errors.New("this question is not asked any more: somebody has answered it, or the program that asked has given up")
 
 // serveQuestion answers with a question in full, or takes the answer to it.
-func (h *Handler) serveQuestion(w http.ResponseWriter, r *http.Request, id string) {
+func (h *Handler) serveQuestion(w http.ResponseWriter, r *http.Request, as rights, id string) {
 	if r.Method == http.MethodPost {
 		h.serveAnswer(w, r, id)
 		return
 	}
-	h.answered(w, r, r.URL.Path, func(ctx context.Context) (any, error) {
+	h.answered(w, r, as, r.URL.Path, func(ctx context.Context) (any, error) {
 		q, s, err := h.question(ctx, id)
 		return sheetJSON{digestOf(q, s), s}, err
 	})

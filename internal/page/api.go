@@ -25,7 +25,7 @@ const jobPath = "/api/jobs/"
 func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, as rights) {
 	switch r.URL.Path {
 	case "/api/sessions":
-		h.answered(w, r, r.URL.Path+as.key(), func(ctx context.Context) (any, error) {
+		h.answered(w, r, as, r.URL.Path+as.key(), func(ctx context.Context) (any, error) {
 			if as.share != nil {
 				return h.listShared(ctx, as.share)
 			}
@@ -33,17 +33,17 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, as rights) {
 		})
 		return
 	case "/api/questions":
-		h.answered(w, r, r.URL.Path, h.listQuestions)
+		h.answered(w, r, as, r.URL.Path, h.listQuestions)
 		return
 	case metricsPath:
-		h.answered(w, r, r.URL.Path, h.listMetrics)
+		h.answered(w, r, as, r.URL.Path, h.listMetrics)
 		return
 	case terminalPath:
 		h.serveTerminal(w, r, as)
 		return
 	}
 	if id, ok := strings.CutPrefix(r.URL.Path, questionPath); ok {
-		h.serveQuestion(w, r, id)
+		h.serveQuestion(w, r, as, id)
 		return
 	}
 	if rest, ok := strings.CutPrefix(r.URL.Path, sharesPath); ok && (rest == "" || rest[0] == '/') {
@@ -64,17 +64,17 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, as rights) {
 	}
 	switch {
 	case name == "" && r.URL.Path == "/api/events" && r.URL.Query().Has("notices"):
-		h.serveEvents(w, r, of)
+		h.serveEvents(w, r, as, of)
 	case !session.ValidName(name):
 		refuse(w, http.StatusBadRequest, "wants session=NAME")
 	case ok:
 		aJob(w, r, as, of, id)
 	case r.URL.Path == "/api/jobs":
-		h.answered(w, r, jobsKey(as, of), func(ctx context.Context) (any, error) { return h.listJobs(ctx, as, of) })
+		h.answered(w, r, as, jobsKey(as, of), func(ctx context.Context) (any, error) { return h.listJobs(ctx, as, of) })
 	case r.URL.Path == "/api/terminals":
-		h.answered(w, r, r.URL.Path+"\x00"+of.key()+as.key(), func(ctx context.Context) (any, error) { return h.listTerminals(ctx, as, of) })
+		h.answered(w, r, as, r.URL.Path+"\x00"+of.key()+as.key(), func(ctx context.Context) (any, error) { return h.listTerminals(ctx, as, of) })
 	default:
-		h.serveEvents(w, r, of)
+		h.serveEvents(w, r, as, of)
 	}
 }
 

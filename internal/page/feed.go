@@ -104,11 +104,8 @@ type over struct {
 func (h *Handler) join(of which) (*feed, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.closed:
+	if h.closed {
 		return nil, errClosed
-	case h.viewers >= mostViewers:
-		return nil, errViewers
 	}
 	f := h.feeds[of]
 	if f == nil && of == (which{}) {
@@ -123,7 +120,6 @@ func (h *Handler) join(of which) (*feed, error) {
 		h.work.Go(func() { f.follow(ctx) })
 	}
 	f.viewers++
-	h.viewers++
 	return f, nil
 }
 
@@ -132,7 +128,6 @@ func (f *feed) leave() {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
 	f.viewers--
-	f.h.viewers--
 	if f.viewers == 0 {
 		f.forget()
 	}

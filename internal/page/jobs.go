@@ -115,7 +115,7 @@ type logJSON struct {
 }
 
 // serveLog answers with the output of a job from an offset on, and does not wait for more.
-func (h *Handler) serveLog(w http.ResponseWriter, r *http.Request, _ rights, of which, id string) {
+func (h *Handler) serveLog(w http.ResponseWriter, r *http.Request, as rights, of which, id string) {
 	from, ok := number(w, r, "from")
 	if !ok {
 		return
@@ -123,7 +123,7 @@ func (h *Handler) serveLog(w http.ResponseWriter, r *http.Request, _ rights, of 
 	if r.URL.Query().Get("from") == "" {
 		from = -1
 	}
-	h.answered(w, r, fmt.Sprintf("log\x00%s\x00%s\x00%d", of.key(), id, from), func(ctx context.Context) (any, error) {
+	h.answered(w, r, as, fmt.Sprintf("log\x00%s\x00%s\x00%d", of.key(), id, from), func(ctx context.Context) (any, error) {
 		var out logJSON
 		err := h.withJob(ctx, of, id, func(all jobs.Handle) (err error) {
 			out, err = readLog(ctx, all, id, from)

@@ -32,13 +32,13 @@ type matchJSON struct {
 }
 
 // serveSearch answers with the lines of a job's output that match a regular expression.
-func (h *Handler) serveSearch(w http.ResponseWriter, r *http.Request, _ rights, of which, id string) {
+func (h *Handler) serveSearch(w http.ResponseWriter, r *http.Request, as rights, of which, id string) {
 	pattern := r.URL.Query().Get("pattern")
 	if _, err := regexp.Compile(pattern); err != nil || pattern == "" {
 		refuse(w, http.StatusBadRequest, fmt.Sprintf("wants a regular expression (RE2), and %q is none", cut(pattern, 100)))
 		return
 	}
-	h.answered(w, r, fmt.Sprintf("search\x00%s\x00%s\x00%s", of.key(), id, pattern), func(ctx context.Context) (any, error) {
+	h.answered(w, r, as, fmt.Sprintf("search\x00%s\x00%s\x00%s", of.key(), id, pattern), func(ctx context.Context) (any, error) {
 		out := foundJSON{Matches: []matchJSON{}}
 		err := h.withJob(ctx, of, id, func(all jobs.Handle) error {
 			found, err := all.Search(id, pattern, jobs.SearchOptions{Max: mostFound})

@@ -21,8 +21,8 @@ const (
 	// askPatience bounds how long sessions are asked for an answer.
 	askPatience = 10 * time.Second
 
-	// mostAsked bounds how many different questions are asked at a time.
-	mostAsked = 64
+	// mostAsked bounds how many different questions are asked at a time: of one share link, of all of them, and with the owner's.
+	mostAskedByOne, mostAskedByShares, mostAsked = 16, 40, 64
 )
 
 // memo has the last answers, by what was asked: however many browsers ask, sessions are asked about once a second.
@@ -33,6 +33,7 @@ type memo struct {
 
 // answer is one that is there, or is being asked for.
 type answer struct {
+	by     *share        // that asked first; nil for the owner
 	done   chan struct{} // closed when the following are set
 	at     time.Time
 	status int
@@ -57,10 +58,10 @@ var (
 
 // answered writes what ask returns, as JSON unless it is plain, or what it has returned just now for the same key. ask may be called in another
 // goroutine, and goes on if the one who asked is gone: others may wait for the same answer.
-func (h *Handler) answered(w http.ResponseWriter, r *http.Request, key string, ask func(context.Context) (any, error)) {
-	a, err := h.asked(key, ask)
+func (h *Handler) answered(w http.ResponseWriter, r *http.Request, as rights, key string, ask func(context.Context) (any, error)) {
+	a, err := h.asked(as, key, ask)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, err.Error())
+		refuse(w, statusOf(err), err.Error())
 		return
 	}
 	select {
@@ -76,7 +77,7 @@ func (h *Handler) answered(w http.ResponseWriter, r *http.Request, key string, a
 	_, _ = w.Write(a.body) // If the browser is gone, nobody misses it.
 }
 
-func (h *Handler) asked(key string, ask func(context.Context) (any, error)) (*answer, error) {
+func (h *Handler) asked(as rights, key string, ask func(context.Context) (any, error)) (*answer, error) {
 	h.memo.mu.Lock()
 	defer h.memo.mu.Unlock()
 	for key, a := range h.memo.answers {
@@ -87,10 +88,10 @@ func (h *Handler) asked(key string, ask func(context.Context) (any, error)) (*an
 	if a := h.memo.answers[key]; a != nil {
 		return a, nil
 	}
-	if len(h.memo.answers) >= mostAsked {
-		return nil, errBusy
+	if err := h.memo.full(as.share); err != nil {
+		return nil, err
 	}
-	a := &answer{done: make(chan struct{})}
+	a := &answer{by: as.share, done: make(chan struct{})}
 	began := h.begin(func() {
 		ctx, cancel := context.WithTimeout(h.life, askPatience)
 		defer cancel()
@@ -104,6 +105,26 @@ func (h *Handler) asked(key string, ask func(context.Context) (any, error)) (*an
 	}
 	h.memo.answers[key] = a
 	return a, nil
+}
+
+// full returns an error if no more can be asked for by a share, or by the owner: who always can, whatever shares ask for. The caller holds mu.
+func (m *memo) full(by *share) error {
+	own, shares := 0, 0
+	for _, a := range m.answers {
+		if a.by != nil {
+			shares++
+		}
+		if a.by == by {
+			own++
+		}
+	}
+	switch {
+	case by != nil && own >= mostAskedByOne:
+		return errCrowded
+	case by != nil && shares >= mostAskedByShares, len(m.answers) >= mostAsked:
+		return errBusy
+	}
+	return nil
 }
 
 // forget has the next who asks by one of some keys get a new answer.
@@ -144,7 +165,7 @@ func statusOf(err error) int {
 		return http.StatusTooManyRequests
 	case errors.Is(err, errShares):
 		return http.StatusConflict
-	case errors.Is(err, errClosed):
+	case errors.Is(err, errClosed), errors.Is(err, errBusy), errors.Is(err, errViewers):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errUnrecorded):
 		return http.StatusInsufficientStorage

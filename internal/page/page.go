@@ -143,6 +143,7 @@ type Handler struct {
 	notices notices
 	counts  counts
 	viewers int // streams and WebSockets that are open
+	guests  int // of those: by share links
 	closed  bool
 }
 
@@ -229,21 +230,27 @@ func (h *Handler) enter() bool {
 	return true
 }
 
-// sit counts a viewer, who must rise. It returns false if there are too many.
-func (h *Handler) sit() bool {
+// sit counts a viewer, who must rise. The error is errViewers if there are too many: some places are the owner's.
+func (h *Handler) sit(as rights) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.viewers >= mostViewers {
-		return false
+	if h.viewers >= mostViewers || as.share != nil && h.guests >= mostViewersByShares {
+		return errViewers
 	}
 	h.viewers++
-	return true
+	if as.share != nil {
+		h.guests++
+	}
+	return nil
 }
 
-func (h *Handler) rise() {
+func (h *Handler) rise(as rights) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.viewers--
+	if as.share != nil {
+		h.guests--
+	}
 }
 
 // ServeHTTP answers a request.

@@ -70,11 +70,11 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, as rights) {
 		refuse(w, http.StatusBadRequest, "name a session and a terminal: /api/terminal?session=NAME&id=ID")
 		return
 	}
-	if !h.sit() {
-		refuse(w, http.StatusServiceUnavailable, errViewers.Error())
+	if err := h.sit(as); err != nil {
+		refuse(w, statusOf(err), err.Error())
 		return
 	}
-	defer h.rise()
+	defer h.rise(as)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	ctx, stop := context.WithCancelCause(r.Context())
 	defer stop(nil)

@@ -147,11 +147,11 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	// What is being written when a share ends may wait for the browser.
 	defer context.AfterFunc(life, func() { time.AfterFunc(leaveWithin, func() { _ = c.CloseNow() }) })() // As above.
-	if !h.sit() {
-		_ = c.Close(websocket.StatusTryAgainLater, errViewers.Error()) // The browser may be gone.
+	if err := h.sit(as); err != nil {
+		_ = c.Close(websocket.StatusTryAgainLater, err.Error()) // The browser may be gone.
 		return
 	}
-	defer h.rise()
+	defer h.rise(as)
 	ctx, stop := context.WithCancelCause(life)
 	defer stop(nil)
 	v := &view{

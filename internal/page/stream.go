@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// mostViewers bounds how many streams are open at a time.
-const mostViewers = 128
+// mostViewers bounds how many streams and WebSockets are open at a time: by share links, and with the owner's.
+const mostViewersByShares, mostViewers = 96, 128
 
 var errViewers = errors.New("too many watch at a time: close some pages")
 
@@ -43,7 +43,7 @@ type hello struct {
 //
 // With notices=N there are notices among them, those behind that number, of whatever session; "notices=" means those from now on. Without a
 // session there is nothing else in the stream.
-func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, of which) {
+func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, as rights, of which) {
 	after, ok := number(w, r, "after")
 	if !ok {
 		return
@@ -59,9 +59,14 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, of which) 
 			noticed = h.lastNotice()
 		}
 	}
+	if err := h.sit(as); err != nil {
+		refuse(w, statusOf(err), err.Error())
+		return
+	}
+	defer h.rise(as)
 	f, err := h.join(of)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, err.Error())
+		refuse(w, statusOf(err), err.Error())
 		return
 	}
 	defer f.leave()
