@@ -83,6 +83,7 @@ type Host struct {
 	why       error         // why it is lost; nil while it is not
 	again     *reconnection // that is under way; nil if there is none
 	dialled   time.Time
+	failed    error     // why it was not dialled again the last time
 	outage    time.Time // since when there was no answer; zero while there are
 	vain      error     // why it could not be dialled again, and when that was
 	triedAt   time.Time

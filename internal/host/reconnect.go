@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func (h *Host) lost(l link, err error) error {
 	first := h.link == l && h.why == nil && !h.closed
 	closed := h.closed
 	if first {
-		h.why, h.vain = err, nil
+		h.why, h.vain, h.failed = err, nil, nil
 		if h.outage.IsZero() {
 			h.outage = time.Now()
 		}
@@ -109,6 +110,19 @@ func (h *Host) lost(l link, err error) error {
 		h.opts.Lost(err)
 	}
 	return err
+}
+
+// Down returns why there is no connection now, as far as that is known; nil if there is one. It waits for nothing, and dials nothing.
+func (h *Host) Down() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return errClosed
+	case h.why == nil:
+		return nil
+	}
+	return cmp.Or(h.failed, h.why)
 }
 
 // connected returns a link that is not known to be lost. It waits for one; ctx bounds that.
@@ -202,6 +216,9 @@ func (h *Host) dialAgain(ctx context.Context) (link, connect.Hello, error) {
 			}
 			return l, hello, nil
 		}
+		h.mu.Lock()
+		h.failed = err
+		h.mu.Unlock()
 		if !heals(err) || time.Since(began) >= h.opts.Reconnect || ctx.Err() != nil {
 			return nil, none, &Error{Op: "reach", Target: h.target, Err: fmt.Errorf("%w, and cannot be had again: %w", ErrLost, err)}
 		}
