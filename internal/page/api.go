@@ -65,7 +65,7 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, as rights) {
 	switch {
 	case name == "" && r.URL.Path == "/api/events" && r.URL.Query().Has("notices"):
 		h.serveEvents(w, r, as, of)
-	case !session.ValidName(name):
+	case !validName(name):
 		refuse(w, http.StatusBadRequest, "wants session=NAME")
 	case ok:
 		aJob(w, r, as, of, id)
@@ -136,6 +136,7 @@ func toSessionJSON(l keeper.Listed) sessionJSON {
 
 type sessionsJSON struct {
 	Sessions []sessionJSON `json:"sessions"`
+	Machines []Machine     `json:"machines,omitempty"`
 	Typing   bool          `json:"typing"`          // whether people may type into terminals
 	Share    *sharedJSON   `json:"share,omitempty"` // of a page that was shared
 }
@@ -145,7 +146,7 @@ func (h *Handler) listSessions(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := sessionsJSON{Sessions: []sessionJSON{}, Typing: h.opts.Typing}
+	out := sessionsJSON{Sessions: []sessionJSON{}, Machines: h.sessions.Machines(), Typing: h.opts.Typing}
 	for _, one := range lastOf(list, mostSessions) {
 		out.Sessions = append(out.Sessions, toSessionJSON(one))
 	}

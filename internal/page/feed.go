@@ -196,9 +196,10 @@ func (f *feed) change(how func()) {
 // put adds an event, and forgets the oldest ones.
 func (f *feed) put(one session.Event) {
 	f.h.mu.Lock()
-	f.h.counts.event(f.keeper, one)
+	f.h.counts.event(f.of.name+"\x00"+f.keeper, one)
 	f.h.mu.Unlock()
-	if f.of.id != "" { // By a share link. It may be about a job that a session of its name has left before: see which.has.
+	one.Session = f.of.name // Another machine may say anything.
+	if f.of.id != "" {      // By a share link. It may be about a job that a session of its name has left before: see which.has.
 		one.Notice = nil
 	}
 	b, err := json.Marshal(toEvent(one))

@@ -326,3 +326,5 @@ func (s *stream) next() (l line) {
 		}
 	}
 }
+
+func (s *stand) Machines() []page.Machine { return nil }

@@ -81,7 +81,7 @@ func (h *Handler) listMetrics(ctx context.Context) (any, error) {
 			commands.sample(float64(one.Info.Commands), "session", one.Record.Name)
 		}
 	}
-	all := m.family("limpet_sessions", "gauge", "Sessions by name of this machine, by state; of those that have ended, the ones that are remembered.")
+	all := m.family("limpet_sessions", "gauge", "Sessions by name, by state; of those that have ended, the ones that are remembered.")
 	for _, state := range states {
 		all.sample(float64(byState[state]), "state", state)
 	}

@@ -141,14 +141,14 @@ func (h *Handler) noticeSessions(since time.Time) {
 		made, done = nil, func() {} // They are looked for from time to time.
 	}
 	defer done()
-	all := make(map[string]*followed) // by the IDs of keepers, which count their events
+	all := make(map[string]*followed) // by the IDs of keepers, which count their events, with the names: another machine may say any ID
 	ended := make(chan string)        // of those that are not asked any more
 	for h.life.Err() == nil {
 		list, err := h.sessions.List(h.life)
 		next := mostRetry
 		there := make(map[string]bool)
 		for _, one := range list {
-			id := one.Record.ID
+			id := one.Record.Name + "\x00" + one.Record.ID
 			if !one.Alive {
 				continue
 			}

@@ -1,4 +1,4 @@
-// Package page is a web page that shows the sessions of this machine to a person: which there are, the commands that run in them with
+// Package page is a web page that shows the sessions of this machine, and of others (places.go), to a person: which there are, the commands that run in them with
 // their output as it comes, their jobs, their terminals, and the questions that wait. It changes nothing, unless [Options] allow a person
 // to type into terminals and to stop jobs, or to answer questions.
 //
@@ -10,7 +10,7 @@
 //
 // The API, all of it with "Authorization: Bearer TOKEN", and all of it GET but for answers, stops and share links:
 //
-//	/api/sessions                            {"sessions": [...], "typing": false}; those that have ended, and are remembered, have "ended"; by a share link with "share"
+//	/api/sessions                            {"sessions": [...], "machines": [...], "typing": false}; those that have ended, and are remembered, have "ended"; by a share link with "share"
 //	/api/questions                           {"questions": [...], "answering": false, "log": [...]}, those that wait for a person, and the answers given here
 //	/api/questions/ID                        a question in full, see Sheet, with its "digest"
 //	POST /api/questions/ID                   {"digest", "answer", "reason", "secret"}, an Answer; 409 if that question is not asked any more
@@ -64,10 +64,19 @@ type Sessions interface {
 	Questions(ctx context.Context) ([]questions.Open, error)
 	AwaitQuestion(ctx context.Context, known func(id string) bool) error
 
+	// Machines returns the other machines whose sessions are shown.
+	Machines() []Machine
+
 	// Made is that of keeper.Registry.
 	Made() (news <-chan struct{}, done func(), err error)
 
 	Desk
+}
+
+// Machine is another machine.
+type Machine struct {
+	Target string `json:"target"`          // as people call it
+	Error  string `json:"error,omitempty"` // why its sessions are not known now; empty if they are
 }
 
 // Session is a session that is shown. The Handler disconnects it.
@@ -275,37 +284,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serveAsset(w, r)
 }
 
-// FromPlace returns the sessions of a place. Asking is the directory in which programs ask people: see [keeper.Registry.Questions].
-func FromPlace(place *keeper.Registry, asking string, desk Desk) Sessions {
-	return ofPlace{desk, place, asking}
-}
-
-type ofPlace struct {
-	Desk
-	place  *keeper.Registry
-	asking string
-}
-
-func (p ofPlace) List(ctx context.Context) ([]keeper.Listed, error) { return p.place.List(ctx, true) }
-
-func (p ofPlace) Open(ctx context.Context, name string) (Session, error) {
-	k, err := p.place.Session(ctx, name, nil)
-	if err != nil {
-		return nil, err
-	}
-	return kept{k}, nil
-}
-
-func (p ofPlace) Questions(ctx context.Context) ([]questions.Open, error) {
-	return questions.List(ctx, p.asking)
-}
-
-func (p ofPlace) AwaitQuestion(ctx context.Context, known func(id string) bool) error {
-	return questions.Dir(p.asking).AwaitOther(ctx, known)
-}
-
-func (p ofPlace) Made() (news <-chan struct{}, done func(), err error) { return p.place.Made() }
-
+// kept is a session of a place.
 type kept struct{ *keeper.Kept }
 
 func (k kept) ID() string { return k.Record.ID }

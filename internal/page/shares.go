@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
-	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -221,7 +220,7 @@ func (h *Handler) serveNewShare(w http.ResponseWriter, r *http.Request) {
 // check returns an error, and its status, if nothing like this can be shared.
 func (h *Handler) check(want wanted) (status int, err error) {
 	switch {
-	case !session.ValidName(want.Session), want.ID == "", want.Terminal != "" && !terminal.ValidID(want.Terminal):
+	case !validName(want.Session), want.ID == "", want.Terminal != "" && !terminal.ValidID(want.Terminal):
 		return http.StatusBadRequest, errors.New(`a share is {"session", "id", "terminal", "typing", "seconds"}: the name and the ID of a session, and the ID of a terminal if it is that alone`)
 	case want.Seconds < 1 || want.Seconds > int64(longest/time.Second):
 		return http.StatusBadRequest, fmt.Errorf("a share link is valid for 1 to %d seconds", int64(longest/time.Second))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -66,7 +65,7 @@ func isSocket(r *http.Request) bool {
 // stream shows a terminal by a stream, until either side ends it. The token was found to allow that, for as long as the request lives.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, as rights) {
 	first := opening{Session: r.URL.Query().Get("session"), Terminal: r.URL.Query().Get("id")}
-	if !session.ValidName(first.Session) || !terminal.ValidID(first.Terminal) {
+	if !validName(first.Session) || !terminal.ValidID(first.Terminal) {
 		refuse(w, http.StatusBadRequest, "name a session and a terminal: /api/terminal?session=NAME&id=ID")
 		return
 	}

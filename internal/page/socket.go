@@ -197,7 +197,7 @@ func (h *Handler) opened(ctx context.Context, c *websocket.Conn) (first opening,
 	case as == rights{}:
 		_ = c.Close(statusToken, wrongToken) // The browser may be gone.
 		return first, as, false
-	case !as.allow(seeTerminal, first.Session, first.Terminal), !session.ValidName(first.Session) || !terminal.ValidID(first.Terminal):
+	case !as.allow(seeTerminal, first.Session, first.Terminal), !validName(first.Session) || !terminal.ValidID(first.Terminal):
 		_ = c.Close(websocket.StatusPolicyViolation, "there is no such session or terminal") // As above.
 		return first, as, false
 	}

@@ -18,7 +18,8 @@ const KEY = "limpet-token";
  *   age_seconds: number, left_seconds?: number,
  * }} Question
  * @typedef {{at: string, from: string, session?: string, brief: string, answer: string}} Answered
- * @typedef {{sessions: Session[], typing: boolean, share?: {terminal?: string, typing: boolean, expires: string}}} SessionList  share: of a page that was shared
+ * @typedef {{target: string, error?: string}} Machine
+ * @typedef {{sessions: Session[], machines?: Machine[], typing: boolean, share?: {terminal?: string, typing: boolean, expires: string}}} SessionList  those of machines have names NAME@TARGET; share: of a page that was shared
  * @typedef {{id: string, session: string, session_id: string, terminal?: string, typing: boolean, created: string, expires: string}} Share
  * @typedef {{shares: Share[]}} ShareList
  * @typedef {{questions: Question[], answering: boolean, log: Answered[]}} QuestionList

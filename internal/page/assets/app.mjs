@@ -77,6 +77,16 @@ function showSessions() {
   notices.setTitle(run > 0 ? `(${run}) limpet` : "limpet");
 }
 
+/** Says which machines do not answer. @param {import("./api.mjs").Machine[]} machines */
+function showMachines(machines) {
+  const lost = machines.flatMap((m) => m.error ? [m.error.includes(m.target) ? m.error : `${m.target}: ${m.error}`] : []);
+  const list = by("machines");
+  list.hidden = lost.length === 0;
+  if (lost.join("\n") === list.dataset["said"]) return; // A reader of screens would say it again.
+  list.dataset["said"] = lost.join("\n");
+  list.replaceChildren(...lost.map((text) => element("li", "", harmless(text))));
+}
+
 /** @param {string} of  a key */
 const button = (of) => buttonOf(by("sessions"), of);
 
@@ -225,6 +235,7 @@ async function watchLists() {
       by("log").hidden = Boolean(shared?.terminal);
       sessions = all.sessions.reverse().sort((a, b) => Number(Boolean(a.ended)) - Number(Boolean(b.ended))); // The newest first, ended ones last.
       showSessions();
+      showMachines(all.machines ?? []);
       if (asked) inbox.show(asked);
       const there = sessions.find((s) => key(s) === chosen);
       if (there) showFacts();

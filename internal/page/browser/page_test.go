@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -179,6 +180,38 @@ func TestKeysChooseASession(t *testing.T) {
 	b.do(chromedp.KeyEvent("k"))
 	b.reads("#log .line", "of two")
 	assert.Equal(t, "two", b.text("#name"))
+}
+
+// Sessions of another machine are in the list, and the list says so when it cannot be reached.
+func TestAnotherMachineIsShown(t *testing.T) {
+	p := newPlace(t)
+	reach := func(how string) { require.NoError(t, os.WriteFile(p.file("how"), []byte(how), 0o600)) }
+	there := "exec env -i HOME=" + p.file("far") + " GORACE=atexit_sleep_ms=0 sh"
+	require.NoError(t, os.Mkdir(p.file("far"), 0o700))
+	reach(there)
+	target := "exec:sh " + p.file("how")
+	t.Cleanup(func() {
+		reach(there)
+		p.limpet("session", "close", "--on", target, "one")
+		p.limpet("hosts", "close", target)
+	})
+	p.limpet("run", "-s", "one", "--on", target, "echo of there")
+	p.limpet("run", "-s", "one", "echo of here")
+	b := open(t, p.serve("--on", target))
+	b.reads("#log .line", "of here")
+	b.sees(`document.querySelectorAll("#sessions button").length === 2`)
+	b.do(chromedp.KeyEvent("j"))
+	b.reads("#log .line", "of there")
+	assert.Equal(t, "one@"+target, b.text("#name"))
+	assert.False(t, value[bool](b, `!document.querySelector("#machines").hidden`))
+	b.wanted = []string{"502", "504", "404"} // The jobs are asked for all the same.
+	reach("echo it is off >&2; exit 1")
+	p.limpet("hosts", "close", target)
+	b.sees(`document.querySelector("#machines")?.textContent.includes("it is off")`)
+	b.sees(`[...document.querySelectorAll("#sessions .what")].some((e) => e.textContent === "does not answer")`)
+	b.draws("machine-lost")
+	reach(there)
+	b.sees(`document.querySelector("#machines").hidden`)
 }
 
 // What programs print, the names of directories, and scripts are text on the page, and nothing else.

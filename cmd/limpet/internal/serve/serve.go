@@ -24,6 +24,7 @@ import (
 func Command(p sessions.Program, auditor Auditor) *cobra.Command {
 	var listen, notify string
 	var open, typing, answering bool
+	var on sessions.Others
 	var pair certificate
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
@@ -58,10 +59,13 @@ there too. It expires after 24 hours at most, is revoked on the page, ends with 
 --audit writes down what people do by the page, as limpet help audit says: questions that they answer, terminals that they take over and hand
 back, with how many bytes they typed, jobs that they stop, and share links. What they type is not written down.
 
+--on shows the sessions of another machine as well, with its name behind theirs: build@web1. It is reached as limpet run --on reaches it; if the
+connection is lost, it is dialled again, for as long as limpet serve runs. Questions of there are answered by limpet approvals answer --on.
+
 /metrics has numbers for Prometheus, with "Authorization: Bearer" and the token, which is what follows # in the link.
 
 --open has the desktop's browser open the link (xdg-open, or open on macOS).`,
-		Example: "  limpet serve\n  limpet serve --open --allow-typing --allow-answers\n  limpet serve --listen 127.0.0.1:7334\n  limpet serve --notify 'notify-send limpet \"$(cat)\"'",
+		Example: "  limpet serve\n  limpet serve --open --allow-typing --allow-answers\n  limpet serve --listen 127.0.0.1:7334\n  limpet serve --on web1 --on docker://api\n  limpet serve --notify 'notify-send limpet \"$(cat)\"'",
 		Args:    noun.Wants(0, 0, "takes no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if answering && approve.Within() {
@@ -92,7 +96,12 @@ back, with how many bytes they typed, jobs that they stop, and share links. What
 			if write != nil {
 				opts.Record = (&recorder{write: write, required: required, note: p.Note}).record
 			}
-			err = serve(ctx, p, addr, open, opts)
+			others, leave, err := p.DialAll(ctx, on)
+			if err != nil {
+				return err
+			}
+			defer leave()
+			err = serve(ctx, p, addr, open, others, opts)
 			if ended := p.Ended(ctx); ended != nil && err == nil {
 				return ended
 			}
@@ -105,6 +114,7 @@ back, with how many bytes they typed, jobs that they stop, and share links. What
 	cmd.Flags().BoolVar(&typing, "allow-typing", false, "let whoever has the link type into the sessions' terminals, and stop their jobs")
 	cmd.Flags().BoolVar(&answering, "allow-answers", false, "let whoever has the link answer questions, and give passwords to programs that ask")
 	cmd.Flags().StringVar(&notify, "notify", "", "run `COMMAND` when a question waits, a job ends or waits, or a watched line comes; it reads the text on its stdin")
+	on.Add(cmd, "show the sessions of another machine, too, which is reached by `TARGET`; see limpet help run; may be said several times")
 	auditor.Add(cmd)
 	cmd.Flags().BoolVar(&open, "open", false, "open the link in a browser")
 	return cmd
@@ -139,7 +149,7 @@ func listenAddr(cmd *cobra.Command, said string, tls bool) (netip.AddrPort, erro
 }
 
 // serve serves the page until ctx ends.
-func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open bool, opts *page.Options) error {
+func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open bool, others []sessions.Other, opts *page.Options) error {
 	place, err := p.Registry()
 	if err != nil {
 		return err
@@ -154,7 +164,13 @@ func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open bo
 		return fmt.Errorf("--listen %v: %w", addr, err)
 	}
 	token := rand.Text() // It has 130 bits.
-	h, err := page.New(page.FromPlace(place, place.Questions(), approve.Desk{Dir: place.Questions()}), token, listener.Addr(), opts)
+	var elsewhere []page.Elsewhere
+	for _, one := range others {
+		elsewhere = append(elsewhere, page.Elsewhere{Target: one.Target, Place: one})
+	}
+	places := page.FromPlaces(place, place.Questions(), approve.Desk{Dir: place.Questions()}, elsewhere...)
+	defer places.Close()
+	h, err := page.New(places, token, listener.Addr(), opts)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

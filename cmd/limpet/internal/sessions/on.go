@@ -2,9 +2,12 @@ package sessions
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -51,6 +54,61 @@ func (o *On) check(cmd *cobra.Command, _ []string) error {
 		return noun.Usagef(cmd, "--%s means nothing without --on", agentsFlag)
 	}
 	return nil
+}
+
+// Others is the value of the flag --on of a command that is about several machines at once.
+type Others struct {
+	targets []string
+	agents  Agents
+}
+
+func (o *Others) String() string { return strings.Join(o.targets, " ") }
+func (o *Others) Type() string   { return "TARGET" }
+
+func (o *Others) Set(text string) error {
+	if slices.Contains(o.targets, text) {
+		return errors.New("is said twice")
+	}
+	_, err := host.Resolve(text)
+	o.targets = append(o.targets, text)
+	return err
+}
+
+// Add adds the flag to a command, and --agents, which goes with it.
+func (o *Others) Add(cmd *cobra.Command, usage string) {
+	cmd.Flags().Var(o, "on", usage)
+	o.agents.Add(cmd.Flags(), "with --on, ")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		on := On{agents: o.agents}
+		if len(o.targets) > 0 {
+			on.target = o.targets[0]
+		}
+		return on.check(cmd, nil)
+	}
+}
+
+// Other is a machine that was reached.
+type Other struct {
+	Target string
+	*host.Host
+}
+
+// DialAll reaches the machines that --on names. Call leave.
+func (p Program) DialAll(ctx context.Context, on Others) (all []Other, leave func(), err error) {
+	leave = func() {
+		for _, one := range all {
+			_ = one.Disconnect() // Nothing temporary was made.
+		}
+	}
+	for _, target := range on.targets {
+		h, err := p.dial(ctx, target, p.HostOptions(on.agents))
+		if err != nil {
+			leave()
+			return nil, nil, err
+		}
+		all = append(all, Other{target, h})
+	}
+	return all, leave, nil
 }
 
 // addOn adds the flag that says where the sessions are.
