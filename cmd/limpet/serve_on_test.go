@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -17,6 +19,34 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/testenv"
 )
+
+// askPage asks a page for a value, by a POST if there is a body, and returns the status.
+func askPage(t *testing.T, page, token, path, body string, value any) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(testenv.Context(t), http.MethodGet, page+path, nil)
+	require.NoError(t, err)
+	if body != "" {
+		r.Method, r.Body, r.ContentLength = http.MethodPost, io.NopCloser(strings.NewReader(body)), int64(len(body))
+		r.Header.Set("Origin", strings.TrimSuffix(page, "/"))
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	if value != nil && answer.StatusCode == http.StatusOK {
+		require.NoError(t, json.NewDecoder(answer.Body).Decode(value))
+	}
+	return answer.StatusCode
+}
+
+// linkParts are the address of a page, and its token.
+func linkParts(t *testing.T, link string) (page, token string) {
+	t.Helper()
+	parts := regexp.MustCompile(`^(http://127\.0\.0\.1:\d+/)#([A-Z2-7]{26})\n$`).FindStringSubmatch(link)
+	require.NotNil(t, parts, "%q", link)
+	return parts[1], parts[2]
+}
 
 // A page has the sessions of another machine beside those of this one, of the same names, and goes on over a connection that is lost.
 func TestServeShowsAnotherMachine(t *testing.T) {
@@ -37,25 +67,10 @@ func TestServeShowsAnotherMachine(t *testing.T) {
 	var said bytes.Buffer
 	cmd := exec.Command("limpet", "serve", "--on", target)
 	cmd.Dir, cmd.Stderr = m.home, &said
-	parts := regexp.MustCompile(`^(http://127\.0\.0\.1:\d+/)#([A-Z2-7]{26})\n$`).FindStringSubmatch(linkOf(t, cmd))
-	require.NotNil(t, parts)
-	asked := func(token, path, body string, value any) int {
+	page, token := linkParts(t, linkOf(t, cmd))
+	asked := func(by, path, body string, value any) int {
 		t.Helper()
-		r, err := http.NewRequestWithContext(testenv.Context(t), http.MethodGet, parts[1]+path, nil)
-		require.NoError(t, err)
-		if body != "" {
-			r.Method, r.Body, r.ContentLength = http.MethodPost, io.NopCloser(strings.NewReader(body)), int64(len(body))
-			r.Header.Set("Origin", strings.TrimSuffix(parts[1], "/"))
-			r.Header.Set("Content-Type", "application/json")
-		}
-		r.Header.Set("Authorization", "Bearer "+token)
-		answer, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		if value != nil && answer.StatusCode == http.StatusOK {
-			require.NoError(t, json.NewDecoder(answer.Body).Decode(value))
-		}
-		return answer.StatusCode
+		return askPage(t, page, by, path, body, value)
 	}
 	type list struct {
 		Sessions []struct {
@@ -66,7 +81,7 @@ func TestServeShowsAnotherMachine(t *testing.T) {
 	}
 	sessions := func() (l list) {
 		t.Helper()
-		require.Equal(t, http.StatusOK, asked(parts[2], "api/sessions", "", &l))
+		require.Equal(t, http.StatusOK, asked(token, "api/sessions", "", &l))
 		return l
 	}
 	var l list
@@ -77,9 +92,9 @@ func TestServeShowsAnotherMachine(t *testing.T) {
 	query := "?session=" + url.QueryEscape(far)
 
 	event := func(of string) string {
-		r, err := http.NewRequestWithContext(testenv.Context(t), http.MethodGet, parts[1]+"api/events?session="+url.QueryEscape(of), nil)
+		r, err := http.NewRequestWithContext(testenv.Context(t), http.MethodGet, page+"api/events?session="+url.QueryEscape(of), nil)
 		require.NoError(t, err)
-		r.Header.Set("Authorization", "Bearer "+parts[2])
+		r.Header.Set("Authorization", "Bearer "+token)
 		answer, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		defer answer.Body.Close()
@@ -97,30 +112,30 @@ func TestServeShowsAnotherMachine(t *testing.T) {
 	var jobs struct {
 		Jobs []struct{ ID, Command string }
 	}
-	require.Equal(t, http.StatusOK, asked(parts[2], "api/jobs"+query, "", &jobs))
+	require.Equal(t, http.StatusOK, asked(token, "api/jobs"+query, "", &jobs))
 	require.Len(t, jobs.Jobs, 1)
 	assert.Equal(t, "echo from a job", jobs.Jobs[0].Command)
 	var log struct{ Text []byte }
 	testenv.Await(t, "the job's output", func() bool {
-		require.Equal(t, http.StatusOK, asked(parts[2], "api/jobs/"+jobs.Jobs[0].ID+"/log"+query, "", &log))
+		require.Equal(t, http.StatusOK, asked(token, "api/jobs/"+jobs.Jobs[0].ID+"/log"+query, "", &log))
 		return string(log.Text) == "from a job\n"
 	})
 	testenv.Await(t, "the screen", func() bool {
 		var terminals struct{ Terminals []struct{ Screen string } }
-		require.Equal(t, http.StatusOK, asked(parts[2], "api/terminals"+query, "", &terminals))
+		require.Equal(t, http.StatusOK, asked(token, "api/terminals"+query, "", &terminals))
 		return len(terminals.Terminals) == 1 && strings.Contains(terminals.Terminals[0].Screen, "on a screen")
 	})
-	refused := asked(parts[2], "api/jobs/"+jobs.Jobs[0].ID+"/stop"+query, "{}", nil)
+	refused := asked(token, "api/jobs/"+jobs.Jobs[0].ID+"/stop"+query, "{}", nil)
 	assert.Equal(t, http.StatusRequestEntityTooLarge, refused, "a stop has no body")
 	for _, name := range []string{"s@", "s@nowhere", "@" + target, "s s@" + target} {
-		assert.Contains(t, []int{http.StatusBadRequest, http.StatusNotFound}, asked(parts[2], "api/jobs?session="+url.QueryEscape(name), "", nil), name)
+		assert.Contains(t, []int{http.StatusBadRequest, http.StatusNotFound}, asked(token, "api/jobs?session="+url.QueryEscape(name), "", nil), name)
 	}
 
 	// A share link is of the one session, and not of the other of that name.
 	wants, err := json.Marshal(map[string]any{"session": far, "id": l.Sessions[0].ID, "seconds": 60})
 	require.NoError(t, err)
 	var share struct{ Token string }
-	require.Equal(t, http.StatusOK, asked(parts[2], "api/shares", string(wants), &share))
+	require.Equal(t, http.StatusOK, asked(token, "api/shares", string(wants), &share))
 	var shared list
 	require.Equal(t, http.StatusOK, asked(share.Token, "api/sessions", "", &shared))
 	require.Len(t, shared.Sessions, 1)
@@ -140,6 +155,76 @@ func TestServeShowsAnotherMachine(t *testing.T) {
 	_ = cmd.Wait() // Its exit code is looked at.
 	assert.Equal(t, codeSignal+int(syscall.SIGTERM), cmd.ProcessState.ExitCode(), said.String())
 	on("session", "close", "s")
+}
+
+// What an agent wants on another machine is answered on a page of this one.
+func TestServeAnswersWhatAnotherMachineAsks(t *testing.T) {
+	p := newMCPPlace(t)
+	t.Setenv("XDG_STATE_HOME", p.state)
+	t.Setenv("XDG_RUNTIME_DIR", p.runtime)
+	far := testenv.TempDir(t)
+	target := "exec:env -i HOME=" + far + " GORACE=atexit_sleep_ms=0 " + p.mark + " sh"
+	c := p.stdio("--on", target, "--keep=agent", "--approve", "ask", "--tools", "shell")
+	cmd := exec.Command("limpet", "serve", "--on", target, "--allow-answers", "--notify", "cat >>"+far+"/told")
+	page, token := linkParts(t, linkOf(t, cmd))
+	type list struct {
+		Questions []struct{ ID, Digest, Session, Script string }
+	}
+	asks := func(script string) (q list) {
+		t.Helper()
+		testenv.Await(t, "the question "+script, func() bool {
+			q = list{}
+			require.Equal(t, http.StatusOK, askPage(t, page, token, "api/questions", "", &q))
+			return len(q.Questions) == 1 && q.Questions[0].Script == script
+		})
+		return q
+	}
+	answers := func(id, digest, answer string) int {
+		t.Helper()
+		body, err := json.Marshal(map[string]string{"digest": digest, "answer": answer})
+		require.NoError(t, err)
+		return askPage(t, page, token, "api/questions/"+url.PathEscape(id), string(body), nil)
+	}
+	waits := calls(t, c.ClientSession, "run_command", runs("touch ~/one"))
+	q := asks("touch ~/one").Questions[0]
+	assert.Equal(t, "agent@"+target, q.Session)
+	own, found := strings.CutSuffix(q.ID, "@"+target)
+	require.True(t, found, q.ID)
+	var sheet struct {
+		Title, Command, Digest string
+		Choices                []struct{ Answer string }
+	}
+	require.Equal(t, http.StatusOK, askPage(t, page, token, "api/questions/"+url.PathEscape(q.ID), "", &sheet))
+	assert.Contains(t, sheet.Title, " on "+target+", session agent, asks: may this run in "+far)
+	assert.Equal(t, "limpet approvals answer --on '"+target+"' "+own, sheet.Command)
+	var offered []string
+	for _, one := range sheet.Choices {
+		offered = append(offered, one.Answer)
+	}
+	assert.NotContains(t, offered, "always", "its rules are over there")
+	assert.Equal(t, http.StatusConflict, answers(own, q.Digest, "once"), "it is none of this machine")
+	assert.Equal(t, http.StatusConflict, answers(own+"@elsewhere", q.Digest, "once"))
+	assert.Equal(t, http.StatusBadRequest, answers(q.ID, q.Digest, "always"))
+	require.NoFileExists(t, filepath.Join(far, "one"))
+	testenv.Await(t, "the notice", func() bool { // The other machine is asked for questions every 2 s.
+		told, _ := os.ReadFile(filepath.Join(far, "told")) // It may not be there yet.
+		return strings.Count(string(told), "may this run?") == 1
+	})
+	require.Equal(t, http.StatusOK, answers(q.ID, q.Digest, "once"))
+	assert.False(t, (<-waits).failed)
+	require.FileExists(t, filepath.Join(far, "one"))
+
+	waits = calls(t, c.ClientSession, "run_command", runs("touch ~/two"))
+	q = asks("touch ~/two").Questions[0]
+	require.Equal(t, http.StatusOK, answers(q.ID, q.Digest, "no"))
+	assert.True(t, (<-waits).failed)
+	require.NoFileExists(t, filepath.Join(far, "two"))
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	_ = cmd.Wait() // It ends by the signal.
+	c.leaves()
+	p.limpet("session", "close", "--on", target, "agent")
+	p.limpet("hosts", "close", "--all")
+	p.gone("after the last connection was closed")
 }
 
 // A machine that is not reached is said at once, and none is asked for twice.

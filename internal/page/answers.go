@@ -39,6 +39,7 @@ type Sheet struct {
 	Parts   []Part   `json:"parts"`   // what would run, and what it reads; or the words of a program
 	Notes   []string `json:"notes"`   // why it is asked, and other lines to be read before an answer
 	Choices []Choice `json:"choices"` // the answers that there are
+	Command string   `json:"command"` // how it is answered at a terminal
 }
 
 // Part is a text of others.
@@ -108,15 +109,12 @@ func digestOf(q questions.Open, s Sheet) string {
 
 // question returns a question that is asked now.
 func (h *Handler) question(ctx context.Context, id string) (q questions.Open, s Sheet, err error) {
-	list, err := h.sessions.Questions(ctx)
-	if err != nil {
+	if q, err = h.sessions.Question(ctx, id); errors.Is(err, questions.ErrNotOpen) {
+		return q, s, errNotAsked
+	} else if err != nil {
 		return q, s, err
 	}
-	i := slices.IndexFunc(list, func(q questions.Open) bool { return q.ID == id })
-	if i < 0 {
-		return q, s, errNotAsked
-	}
-	return list[i], h.sessions.Sheet(list[i]), nil
+	return q, h.sessions.Sheet(q), nil
 }
 
 var errNotAsked = errors.New("this question is not asked any more: somebody has answered it, or the program that asked has given up")
@@ -142,7 +140,7 @@ func (h *Handler) serveAnswer(w http.ResponseWriter, r *http.Request, id string)
 		refuse(w, status, err.Error())
 		return
 	case !h.opts.Answering:
-		refuse(w, http.StatusForbidden, fmt.Sprintf("nothing is answered here: limpet serve was started without --allow-answers; answer at a terminal: limpet approvals answer %.20s", id))
+		refuse(w, http.StatusForbidden, fmt.Sprintf("nothing is answered here: limpet serve was started without --allow-answers; answer at a terminal: limpet approvals answer %s", at(cut(id, mostTarget))))
 		return
 	case fromSession(r):
 		refuse(w, http.StatusForbidden, questions.ErrWithin.Error())

@@ -100,6 +100,16 @@ func (s *stand) Questions(context.Context) ([]questions.Open, error) {
 	return s.questions, nil
 }
 
+func (s *stand) Question(_ context.Context, id string) (questions.Open, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.questions, func(q questions.Open) bool { return q.ID == id })
+	if i < 0 {
+		return questions.Open{}, questions.ErrNotOpen
+	}
+	return s.questions[i], nil
+}
+
 func (s *stand) AwaitQuestion(ctx context.Context, known func(id string) bool) error {
 	return s.await(ctx, func() bool {
 		return slices.ContainsFunc(s.questions, func(q questions.Open) bool { return !known(q.ID) })

@@ -60,7 +60,7 @@ func (h *Handler) serveStop(w http.ResponseWriter, r *http.Request, as rights, o
 		refuse(w, http.StatusMethodNotAllowed, "a job is stopped by POST")
 		return
 	case !as.mayType(h.opts):
-		refuse(w, http.StatusForbidden, fmt.Sprintf("nothing is stopped here: limpet serve was started without --allow-typing; stop it at a terminal: limpet jobs stop %s %s", of.flags(), id))
+		refuse(w, http.StatusForbidden, fmt.Sprintf("nothing is stopped here: limpet serve was started without --allow-typing; stop it at a terminal: limpet jobs stop -s %s %s", at(of.name), id))
 		return
 	case !h.enter():
 		refuse(w, http.StatusServiceUnavailable, errClosed.Error())

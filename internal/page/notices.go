@@ -108,7 +108,7 @@ func (h *Handler) noticeQuestions() {
 					continue
 				}
 				n := Notice{Time: time.Now().Add(-q.Age), Kind: QuestionNotice, About: q.ID}
-				if session.ValidName(q.Session) { // Whoever asks says it.
+				if validName(q.Session) { // Whoever asks says it.
 					n.Session = q.Session
 				}
 				does := "asks: may this run? "

@@ -64,6 +64,9 @@ type Sessions interface {
 	Questions(ctx context.Context) ([]questions.Open, error)
 	AwaitQuestion(ctx context.Context, known func(id string) bool) error
 
+	// Question returns one of those. The error is questions.ErrNotOpen if it is not asked any more.
+	Question(ctx context.Context, id string) (questions.Open, error)
+
 	// Machines returns the other machines whose sessions are shown.
 	Machines() []Machine
 

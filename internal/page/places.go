@@ -1,10 +1,7 @@
 package page
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -16,34 +13,18 @@ import (
 	"github.com/limpet-sh/limpet/session"
 )
 
-const (
-	// mostElsewhere bounds the sessions of another machine that are shown.
-	mostElsewhere = 100
-
-	// mostTarget is as many bytes as the name of another machine has.
-	mostTarget = 1 << 10
-
-	// elsewherePatience is how long the list waits for another machine, before it has what that has said last.
-	elsewherePatience = 500 * time.Millisecond
-)
-
-// Elsewhere is another machine whose sessions are shown. They have the name NAME@TARGET on the page. A Place that has a method Down, as
-// host.Host has, is not waited for while that says why there is no connection.
+// Elsewhere is another machine whose sessions are shown. They have the name NAME@TARGET on the page, and questions the ID ID@TARGET. A Place
+// that has a method Down, as host.Host has, is not waited for while that says why there is no connection.
 type Elsewhere struct {
 	Target string // as people call it
 	Place  keeper.Place
-}
-
-func (e Elsewhere) down() error {
-	if place, tells := e.Place.(interface{ Down() error }); tells {
-		return place.Down()
-	}
-	return nil
+	Asks   questions.Desk // where its questions are; nil: they are not shown
+	Desk   Desk           // of those
 }
 
 // Places has the sessions of this machine, and those of others. Close it behind the [Handler], and the Places of others behind it.
 type Places struct {
-	Desk
+	desk   Desk
 	here   *keeper.Registry
 	asking string
 	others []*elsewhere
@@ -54,12 +35,12 @@ type Places struct {
 }
 
 // FromPlaces returns the sessions of a place of this machine, and of others. Asking is the directory in which programs ask people: see
-// [keeper.Registry.Questions]. People are asked on this machine alone.
+// [keeper.Registry.Questions].
 func FromPlaces(here *keeper.Registry, asking string, desk Desk, others ...Elsewhere) *Places {
-	p := &Places{Desk: desk, here: here, asking: asking}
+	p := &Places{desk: desk, here: here, asking: asking}
 	p.life, p.end = context.WithCancel(context.Background())
 	for _, one := range others {
-		p.others = append(p.others, &elsewhere{Elsewhere: one, err: errNoAnswer})
+		p.others = append(p.others, newElsewhere(one))
 	}
 	return p
 }
@@ -76,28 +57,16 @@ func (p *Places) List(ctx context.Context) ([]keeper.Listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	lists := make([][]keeper.Listed, len(p.others))
-	var asking sync.WaitGroup
-	for i, one := range p.others {
-		asking.Go(func() { lists[i] = p.latest(ctx, one) })
-	}
-	asking.Wait()
-	var all []keeper.Listed
-	for _, list := range lists {
-		all = append(all, list...)
-	}
-	return append(all, here...), nil
+	return append(latest(ctx, p, func(e *elsewhere) *inquiry[keeper.Listed] { return &e.sessions }), here...), nil
 }
 
 // Machines implements [Sessions].
 func (p *Places) Machines() (list []Machine) {
 	for _, one := range p.others {
-		one.mu.Lock()
 		m := Machine{Target: one.Target}
-		if one.err != nil {
-			m.Error = cut(one.err.Error(), mostError)
+		if err := one.sessions.failed(); err != nil {
+			m.Error = cut(err.Error(), mostError)
 		}
-		one.mu.Unlock()
 		list = append(list, m)
 	}
 	return list
@@ -106,12 +75,11 @@ func (p *Places) Machines() (list []Machine) {
 // Open implements [Sessions].
 func (p *Places) Open(ctx context.Context, name string) (Session, error) {
 	place := keeper.Place(p.here)
-	own, target, isElsewhere := strings.Cut(name, "@")
-	if isElsewhere {
-		one := p.other(target)
-		if one == nil {
-			return nil, &session.Error{Op: "open", Session: name, Err: session.ErrNotFound}
-		}
+	own, one := p.split(name)
+	if own == "" {
+		return nil, &session.Error{Op: "open", Session: name, Err: session.ErrNotFound}
+	}
+	if one != nil {
 		if err := one.down(); err != nil {
 			return nil, err
 		}
@@ -124,104 +92,111 @@ func (p *Places) Open(ctx context.Context, name string) (Session, error) {
 	return kept{k}, nil
 }
 
-func (p *Places) other(target string) *elsewhere {
+// split returns the name of a session, or the ID of a question, as its machine has it, and that machine; nil is this one. The name is empty if there
+// is no such machine.
+func (p *Places) split(name string) (own string, one *elsewhere) {
+	own, target, isElsewhere := strings.Cut(name, "@")
+	if !isElsewhere {
+		return own, nil
+	}
 	for _, one := range p.others {
 		if one.Target == target {
-			return one
+			return own, one
 		}
 	}
-	return nil
+	return "", nil
 }
 
-// Questions implements [Sessions].
+// Questions implements [Sessions]: those of this machine are the first.
 func (p *Places) Questions(ctx context.Context) ([]questions.Open, error) {
-	return questions.List(ctx, p.asking)
+	here, err := questions.List(ctx, p.asking)
+	if err != nil {
+		return nil, err
+	}
+	return append(here, latest(ctx, p, func(e *elsewhere) *inquiry[questions.Open] { return &e.questions })...), nil
+}
+
+// Question implements [Sessions]. It waits for the machine that asks.
+func (p *Places) Question(ctx context.Context, id string) (q questions.Open, err error) {
+	var list []questions.Open
+	switch own, one := p.split(id); {
+	case own == "", one != nil && one.Asks == nil:
+		return q, questions.ErrNotOpen
+	case one == nil:
+		list, err = questions.List(ctx, p.asking)
+	default:
+		list, err = one.listQuestions(ctx)
+	}
+	if err != nil {
+		return q, err
+	}
+	if i := slices.IndexFunc(list, func(q questions.Open) bool { return q.ID == id }); i >= 0 {
+		return list[i], nil
+	}
+	return q, questions.ErrNotOpen
 }
 
 // AwaitQuestion implements [Sessions].
 func (p *Places) AwaitQuestion(ctx context.Context, known func(id string) bool) error {
-	return questions.Dir(p.asking).AwaitOther(ctx, known)
+	ctx, cancel := context.WithCancel(ctx)
+	found := make(chan error, 2) // One of each is read.
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
+	waiting.Go(func() { found <- questions.Dir(p.asking).AwaitOther(ctx, known) })
+	if slices.ContainsFunc(p.others, func(e *elsewhere) bool { return e.Asks != nil }) {
+		waiting.Go(func() {
+			for ctx.Err() == nil {
+				list := latest(ctx, p, func(e *elsewhere) *inquiry[questions.Open] { return &e.questions })
+				if slices.ContainsFunc(list, func(q questions.Open) bool { return !known(q.ID) }) {
+					found <- nil
+					return
+				}
+				pause := time.NewTimer(questionPause)
+				select {
+				case <-pause.C:
+				case <-ctx.Done():
+				}
+				pause.Stop()
+			}
+		})
+	}
+	return <-found
+}
+
+// Sheet implements [Desk].
+func (p *Places) Sheet(q questions.Open) Sheet {
+	desk, q, _ := p.deskOf(q)
+	if desk == nil { // It is of a machine that is none of these.
+		return Sheet{}
+	}
+	return desk.Sheet(q)
+}
+
+// Answer implements [Desk].
+func (p *Places) Answer(ctx context.Context, q questions.Open, a Answer) (said string, err error) {
+	desk, q, err := p.deskOf(q)
+	if err != nil {
+		return "", err
+	}
+	return desk.Answer(ctx, q, a)
+}
+
+// deskOf returns where a question is answered, and the question as it is there.
+func (p *Places) deskOf(q questions.Open) (Desk, questions.Open, error) {
+	own, one := p.split(q.ID)
+	switch {
+	case own == "" || one != nil && one.Asks == nil:
+		return nil, q, questions.ErrNotOpen
+	case one == nil:
+		return p.desk, q, nil
+	}
+	q.ID, q.Session = own, strings.TrimSuffix(q.Session, "@"+one.Target)
+	return one.Desk, q, nil
 }
 
 // Made implements [Sessions]. Of other machines it tells nothing.
 func (p *Places) Made() (news <-chan struct{}, done func(), err error) { return p.here.Made() }
-
-// elsewhere is a machine, and what is known of its sessions.
-type elsewhere struct {
-	Elsewhere
-
-	mu    sync.Mutex
-	asked chan struct{}   // closed when the answer is there that is waited for; nil: nothing is asked
-	list  []keeper.Listed // of the last answer
-	err   error           // why that is not known now; nil: it is
-}
-
-var errNoAnswer = errors.New("it has not answered yet")
-
-// latest returns the sessions of a machine. Where that takes its time they are those of the last answer, and the next one is under way.
-func (p *Places) latest(ctx context.Context, e *elsewhere) []keeper.Listed {
-	e.mu.Lock()
-	if e.asked == nil && p.life.Err() == nil {
-		e.asked = make(chan struct{})
-		p.work.Go(func() { e.ask(p.life) })
-	}
-	asked := e.asked
-	e.mu.Unlock()
-	if e.down() == nil {
-		patience := time.NewTimer(elsewherePatience)
-		defer patience.Stop()
-		select {
-		case <-asked:
-		case <-patience.C:
-		case <-ctx.Done():
-		}
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := e.down(); err != nil {
-		e.fails(err) // What is asked waits until it is reached again.
-	}
-	return e.list
-}
-
-// fails notes that the sessions do not answer. The caller holds mu.
-func (e *elsewhere) fails(err error) {
-	e.err = err
-	e.list = slices.Clone(e.list) // The one before is read by others.
-	for i := range e.list {
-		e.list[i].Info = nil
-	}
-}
-
-// ask asks for the list.
-func (e *elsewhere) ask(ctx context.Context) {
-	ctx, cancel := context.WithTimeoutCause(ctx, askPatience, fmt.Errorf("it has not answered within %v", askPatience))
-	defer cancel()
-	list, err := e.Place.List(ctx, true)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err == nil {
-		e.list, e.err = e.shown(list), nil
-	} else {
-		e.fails(cmp.Or(e.down(), err))
-	}
-	close(e.asked)
-	e.asked = nil
-}
-
-// shown returns sessions by the names that they have on the page. Another machine may say anything.
-func (e *elsewhere) shown(list []keeper.Listed) (out []keeper.Listed) {
-	for _, one := range lastOf(list, mostElsewhere) {
-		if session.ValidName(one.Record.Name) {
-			one.Record.Name += "@" + e.Target
-			out = append(out, one)
-		}
-	}
-	return out
-}
 
 // validName reports whether a session on the page can have such a name.
 func validName(name string) bool {
@@ -229,11 +204,11 @@ func validName(name string) bool {
 	return session.ValidName(own) && (!isElsewhere || target != "" && len(target) <= mostTarget)
 }
 
-// flags are those by which a command is about a session, for people.
-func (w which) flags() string {
-	own, target, isElsewhere := strings.Cut(w.name, "@")
+// at is what a person writes at a terminal to name a session by a flag, or a question by its ID: with the machine, if it is another one.
+func at(name string) string {
+	own, target, isElsewhere := strings.Cut(name, "@")
 	if !isElsewhere {
-		return "-s " + own
+		return own
 	}
-	return "-s " + own + " --on " + script.Quote(target)
+	return own + " --on " + script.Quote(target)
 }

@@ -59,7 +59,7 @@ func TestAnotherMachineHidesNothingOfThisOne(t *testing.T) {
 	here, err := keeper.Open(testenv.TempDir(t))
 	require.NoError(t, err)
 	far := &farPlace{list: []keeper.Listed{listed("a"), listed("b@c"), listed("../x"), listed("")}}
-	p := FromPlaces(here, here.Questions(), nil, Elsewhere{"web1", far})
+	p := FromPlaces(here, here.Questions(), nil, Elsewhere{Target: "web1", Place: far})
 	defer p.Close()
 	names := func() (names []string) {
 		list, err := p.List(testenv.Context(t))
@@ -103,7 +103,7 @@ func TestASlowMachineSlowsNobody(t *testing.T) {
 	here, err := keeper.Open(testenv.TempDir(t))
 	require.NoError(t, err)
 	far := &farPlace{stuck: make(chan struct{}), list: []keeper.Listed{listed("a")}}
-	p := FromPlaces(here, here.Questions(), nil, Elsewhere{"web1", far}, Elsewhere{"web2", &farPlace{list: []keeper.Listed{listed("b")}}})
+	p := FromPlaces(here, here.Questions(), nil, Elsewhere{Target: "web1", Place: far}, Elsewhere{Target: "web2", Place: &farPlace{list: []keeper.Listed{listed("b")}}})
 	defer p.Close()
 	for range 3 {
 		list, err := p.List(t.Context())
@@ -135,11 +135,11 @@ func TestASlowMachineSlowsNobody(t *testing.T) {
 	}
 }
 
-func TestFlagsAreThoseOfASession(t *testing.T) {
-	assert.Equal(t, "-s a", which{name: "a"}.flags())
-	assert.Equal(t, "-s a --on web1", which{name: "a@web1"}.flags())
-	assert.Equal(t, "-s a --on 'exec:env -i sh'", which{name: "a@exec:env -i sh"}.flags())
-	assert.Equal(t, "-s a --on me@web1", which{name: "a@me@web1"}.flags())
+func TestASessionIsNamedAtATerminal(t *testing.T) {
+	assert.Equal(t, "a", at("a"))
+	assert.Equal(t, "a --on web1", at("a@web1"))
+	assert.Equal(t, "a --on 'exec:env -i sh'", at("a@exec:env -i sh"))
+	assert.Equal(t, "a --on me@web1", at("a@me@web1"))
 	for name, want := range map[string]bool{"a": true, "a@b": true, "a@b@c": true, "": false, "a@": false, "@b": false, "a b@c": false} {
 		assert.Equal(t, want, validName(name), name)
 	}

@@ -24,7 +24,7 @@ const KEY = "limpet-token";
  * @typedef {{shares: Share[]}} ShareList
  * @typedef {{questions: Question[], answering: boolean, log: Answered[]}} QuestionList
  * @typedef {{answer: string, text: string, rules?: string[], field?: "reason" | "name" | "password"}} Choice
- * @typedef {{digest: string, title: string, brief: string, parts: {title?: string, text: string}[], notes: string[], choices: Choice[]}} Sheet
+ * @typedef {{digest: string, title: string, brief: string, parts: {title?: string, text: string}[], notes: string[], choices: Choice[], command: string}} Sheet
  * @typedef {{
  *   id: string, command: string, dir: string, session?: string, state: string, finished: boolean, failed: boolean, exit?: string,
  *   started: string, elapsed_ms: number, bytes: number,

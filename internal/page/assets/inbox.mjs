@@ -77,7 +77,7 @@ class Question {
   /** What a person does who may not answer here. @param {import("./api.mjs").Sheet} sheet */
   remedy(sheet) {
     const text = element("p", "note", `The answers are: ${sheet.choices.map((c) => c.text.toLowerCase()).join("; ")}. Give one at a terminal of yours: `);
-    text.append(element("code", "", `limpet approvals answer ${this.id}`), " or start limpet serve with ", element("code", "", "--allow-answers"), ".");
+    text.append(element("code", "", sheet.command), " or start limpet serve with ", element("code", "", "--allow-answers"), ".");
     return text;
   }
 

@@ -10,19 +10,32 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/page"
 	"github.com/limpet-sh/limpet/internal/questions"
+	"github.com/limpet-sh/limpet/internal/script"
 )
 
 // Desk puts questions on limpet serve's page, in the words of limpet approvals answer, and answers them in the same way. It implements
 // [page.Desk].
 type Desk struct {
-	Dir string // where the questions are
+	At     questions.Desk // where the questions are
+	Target string         // the machine that At is of; empty: this one
 }
 
 // mostSheet is how long a script may be that is read through on a page, in bytes, with what it reads.
 const mostSheet = 256 << 10
 
 // Sheet is what a person is shown of a question.
-func (Desk) Sheet(q questions.Open) page.Sheet {
+func (d Desk) Sheet(q questions.Open) page.Sheet {
+	command := "limpet approvals answer " + q.ID
+	if d.Target != "" {
+		q.From += " on " + d.Target
+		command = "limpet approvals answer --on " + script.Quote(d.Target) + " " + q.ID
+	}
+	s := d.sheet(q, command)
+	s.Command = command
+	return s
+}
+
+func (d Desk) sheet(q questions.Open, command string) page.Sheet {
 	if q.Password != nil {
 		return passwordSheet(q)
 	}
@@ -38,7 +51,7 @@ func (Desk) Sheet(q questions.Open) page.Sheet {
 	no := page.Choice{Answer: page.No, Text: "No", Field: page.Reason}
 	if size := len(asks.Script) + len(q.Stdin); size > mostSheet {
 		s.Parts = []page.Part{{Text: escapeLines(strings.ToValidUTF8(asks.Script[:min(len(asks.Script), mostSheet)], ""))}}
-		s.Notes = append(s.Notes, fmt.Sprintf("It has %d bytes, which is too long to be read through on a page, so that the answer here can only be no: limpet approvals answer %s, at a terminal.", size, q.ID))
+		s.Notes = append(s.Notes, fmt.Sprintf("It has %d bytes, which is too long to be read through on a page, so that the answer here can only be no: %s, at a terminal.", size, command))
 		s.Choices = []page.Choice{no}
 		return s
 	}
@@ -46,7 +59,7 @@ func (Desk) Sheet(q questions.Open) page.Sheet {
 	if again := yesAgain(asks); again != "" {
 		s.Choices = append(s.Choices, page.Choice{Answer: page.ForSession, Text: "Y" + again[1:]})
 	}
-	if rules, ok := always(asks); ok {
+	if rules, ok := d.always(asks); ok {
 		choice := page.Choice{Answer: page.Always, Text: "A" + alwaysBelow(rules[0])[1:]}
 		for _, rule := range rules {
 			choice.Rules = append(choice.Rules, Escape(rule.String()))
@@ -55,6 +68,14 @@ func (Desk) Sheet(q questions.Open) page.Sheet {
 	}
 	s.Choices = append(s.Choices, no)
 	return s
+}
+
+// always is the rules that an answer writes; none for another machine, where they are files over there.
+func (d Desk) always(q approval.Question) ([]approval.Own, bool) {
+	if d.Target != "" {
+		return nil, false
+	}
+	return always(q)
 }
 
 func passwordSheet(q questions.Open) page.Sheet {
@@ -110,11 +131,11 @@ func (d Desk) Answer(ctx context.Context, q questions.Open, a page.Answer) (said
 			said = "no: " + Escape(reply.Reason)
 		}
 	}
-	rules, lasting := always(q.Question)
+	rules, lasting := d.always(q.Question)
 	if a.Answer == page.Always && !lasting { // As the project is another one by now.
 		reply.Answer, said = approval.Once, "yes, this time: there is no rule for it any more"
 	}
-	if err := questions.Answer(ctx, d.Dir, q.ID, reply); err != nil {
+	if err := d.At.Answer(ctx, q.ID, reply); err != nil {
 		return "", err
 	}
 	if a.Answer == page.Always && lasting { // An answer that comes too late writes none.
@@ -138,5 +159,5 @@ func (d Desk) give(ctx context.Context, q questions.Open, a page.Answer) (said s
 	default:
 		said = "given"
 	}
-	return said, questions.AnswerPassword(ctx, d.Dir, q.ID, secret, given)
+	return said, d.At.AnswerPassword(ctx, q.ID, secret, given)
 }

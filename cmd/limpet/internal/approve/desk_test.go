@@ -103,10 +103,10 @@ func TestTheDeskAnswers(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", config)
 	rules := filepath.Join(config, "limpet", "approvals.json")
 	root := testenv.TempDir(t)
-	desk := approve.Desk{Dir: filepath.Join(root, "q")}
+	desk := approve.Desk{At: questions.Dir(filepath.Join(root, "q"))}
 	ask := func() (questions.Open, <-chan approval.Reply) {
-		return asking(t, desk.Dir, func(ctx context.Context) (approval.Reply, error) {
-			return questions.Ask(ctx, desk.Dir, aQuestion("touch one", root))
+		return asking(t, string(desk.At.(questions.Dir)), func(ctx context.Context) (approval.Reply, error) {
+			return questions.Ask(ctx, string(desk.At.(questions.Dir)), aQuestion("touch one", root))
 		})
 	}
 	for _, row := range []struct {
@@ -141,7 +141,7 @@ func TestTheDeskAnswers(t *testing.T) {
 }
 
 func TestTheDeskGivesPasswords(t *testing.T) {
-	desk := approve.Desk{Dir: filepath.Join(testenv.TempDir(t), "q")}
+	desk := approve.Desk{At: questions.Dir(filepath.Join(testenv.TempDir(t), "q"))}
 	for _, row := range []struct {
 		kind       command.PasswordKind
 		a          page.Answer
@@ -153,8 +153,8 @@ func TestTheDeskGivesPasswords(t *testing.T) {
 		{command.AskNothing, page.Answer{Answer: page.Give}, "", "seen"},
 		{command.AskPassword, page.Answer{Answer: page.No}, "", "no"},
 	} {
-		q, answered := asking(t, desk.Dir, func(ctx context.Context) (string, error) {
-			secret, err := questions.AskPassword(ctx, desk.Dir, questions.Open{From: "a test", Password: &command.PasswordQuestion{Kind: row.kind, Prompt: "p"}})
+		q, answered := asking(t, string(desk.At.(questions.Dir)), func(ctx context.Context) (string, error) {
+			secret, err := questions.AskPassword(ctx, string(desk.At.(questions.Dir)), questions.Open{From: "a test", Password: &command.PasswordQuestion{Kind: row.kind, Prompt: "p"}})
 			return string(secret), err
 		})
 		said, err := desk.Answer(testenv.Context(t), q, row.a)

@@ -18,6 +18,7 @@ import (
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
 	"github.com/limpet-sh/limpet/internal/page"
+	"github.com/limpet-sh/limpet/internal/questions"
 )
 
 // Command is limpet serve.
@@ -60,7 +61,8 @@ there too. It expires after 24 hours at most, is revoked on the page, ends with 
 back, with how many bytes they typed, jobs that they stop, and share links. What they type is not written down.
 
 --on shows the sessions of another machine as well, with its name behind theirs: build@web1. It is reached as limpet run --on reaches it; if the
-connection is lost, it is dialled again, for as long as limpet serve runs. Questions of there are answered by limpet approvals answer --on.
+connection is lost, it is dialled again, for as long as limpet serve runs. Its questions are answered as those of this machine,
+but that "always" is not among the answers: rules are files over there.
 
 /metrics has numbers for Prometheus, with "Authorization: Bearer" and the token, which is what follows # in the link.
 
@@ -166,9 +168,15 @@ func serve(ctx context.Context, p sessions.Program, addr netip.AddrPort, open bo
 	token := rand.Text() // It has 130 bits.
 	var elsewhere []page.Elsewhere
 	for _, one := range others {
-		elsewhere = append(elsewhere, page.Elsewhere{Target: one.Target, Place: one})
+		far := page.Elsewhere{Target: one.Target, Place: one}
+		if asks, err := one.Questions(); err != nil {
+			p.Note("%v; the page does not show them", err)
+		} else {
+			far.Asks, far.Desk = asks, approve.Desk{At: asks, Target: one.Target}
+		}
+		elsewhere = append(elsewhere, far)
 	}
-	places := page.FromPlaces(place, place.Questions(), approve.Desk{Dir: place.Questions()}, elsewhere...)
+	places := page.FromPlaces(place, place.Questions(), approve.Desk{At: questions.Dir(place.Questions())}, elsewhere...)
 	defer places.Close()
 	h, err := page.New(places, token, listener.Addr(), opts)
 	if err != nil {
