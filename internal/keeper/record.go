@@ -94,6 +94,10 @@ type Spec struct {
 	Audit         string `json:"audit,omitempty"`
 	AuditRequired bool   `json:"audit_required,omitempty"`
 
+	// ForkedFrom is the session that it was forked from; nil if it was not. The keeper of that session sets it. What a record
+	// has may be anything: see Record.ForkedFrom.
+	ForkedFrom *Parent `json:"forked_from,omitempty"`
+
 	// Env is the environment of its shell; nil means shell.DefaultEnv. It is in no file.
 	Env []string `json:"-"`
 
@@ -104,6 +108,23 @@ type Spec struct {
 	// Checkpoints are those that the session has from the start, if there is a State. The same holds for
 	// them.
 	Checkpoints []session.Checkpoint `json:"-"`
+}
+
+// Parent is a session that another one was forked from. The ID is its Record.SessionID, and of no other session. The name is the one that
+// it had: when it has ended another session may have that.
+type Parent struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// ForkedFrom returns the session that this one was forked from. It is nil if this one was not, if a limpet forked it that is too old to write
+// that down, or if what the record has are no ID and no name of a session: both are printed as they are.
+func (r Record) ForkedFrom() *Parent {
+	p := r.Spec.ForkedFrom
+	if p == nil || !session.ValidName(p.ID) || !session.ValidName(p.Name) { // An ID has the same characters.
+		return nil
+	}
+	return p
 }
 
 // DefaultIdle is how long a session stays that nobody uses, in which nothing runs.

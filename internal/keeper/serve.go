@@ -260,7 +260,7 @@ func (o own) Close() error {
 }
 
 // Fork starts another keeper, which begins with the state of the session. It has from this one what the
-// session was made with: the environment, the umask, the limits.
+// session was made with: the environment, the umask, the limits. Its record says that it was forked from this one.
 func (o own) Fork(ctx context.Context, name string) (session.Handle, error) {
 	const op = "fork to"
 	if !session.ValidName(name) { // Before it waits.
@@ -272,6 +272,7 @@ func (o own) Fork(ctx context.Context, name string) (session.Handle, error) {
 	}
 	spec := o.k.record.Spec
 	spec.Env, spec.State = os.Environ(), &state
+	spec.ForkedFrom = &Parent{ID: o.k.record.SessionID(), Name: o.Name()} // Also where this one is a fork itself.
 	fork, err := o.k.registry.open(ctx, op, name, &spec, true)
 	if err != nil {
 		return nil, err
