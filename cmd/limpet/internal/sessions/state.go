@@ -63,7 +63,8 @@ func forkCommand(p Program) *cobra.Command {
 		Short: "Make a session that begins as another one is",
 		Long: `Fork makes a session of a new name, with the directory, variables, functions, aliases, options,
 traps and umask that the shell of another one has now. From then on they are separate. Jobs, terminals,
-background processes and checkpoints are not forked. It waits for the command that runs.`,
+background processes and checkpoints are not forked. It waits for the command that runs. The new
+session says from which one it came: see limpet session list and info.`,
 		Example: `  limpet session fork build try
   limpet run -s try './configure --with-ssl && make'`,
 		Args: noun.Wants(2, 2, "wants the name of a session, and one for the new session"),

@@ -32,6 +32,9 @@ type row struct {
 	Terminals   int      `json:"terminals"`
 	Checkpoints []string `json:"checkpoints,omitempty"`
 
+	ID         string         `json:"id"` // the same for all keepers that the session has had, and no other session's
+	ForkedFrom *keeper.Parent `json:"forked_from,omitempty"`
+
 	Ended *keeper.End `json:"ended,omitempty"`
 
 	since time.Duration // since Used, by the machine that has the session; 0 if that has not said so
@@ -39,6 +42,7 @@ type row struct {
 
 func rowOf(l keeper.Listed) row {
 	r := row{Name: l.Record.Name, PID: l.Record.PID, Version: l.Record.Version, Created: l.Record.Created, Dir: l.Record.Spec.Dir}
+	r.ID, r.ForkedFrom = l.Record.SessionID(), l.Record.ForkedFrom()
 	switch i := l.Info; {
 	case i != nil:
 		r.State, r.Dir, r.Running, r.Used, r.since = string(i.State), i.Dir, i.Running, i.LastUsed, i.SinceUsed
@@ -54,9 +58,12 @@ func rowOf(l keeper.Listed) row {
 	return r
 }
 
-// does is what the session does, for people, and by which limpet it is kept, if that is not the version.
+// does is what the session does, for people, from which one it was forked, and by which limpet it is kept, if that is not the version.
 func (r row) does(now time.Time, version string) string {
 	text := r.doing(now)
+	if r.ForkedFrom != nil && r.State != "mute" { // What is to be done about that one is not to be made longer.
+		text = strings.TrimPrefix(text+"; forked from "+r.ForkedFrom.Name, "; ")
+	}
 	if r.Ended == nil && r.Version != version {
 		other, _ := apart(r.Version, version)
 		text = strings.TrimPrefix(text+"; kept by limpet "+other, "; ")
@@ -88,10 +95,11 @@ func listCommand(p Program) *cobra.Command {
 		Aliases:    []string{"ls"},
 		SuggestFor: []string{"ps", "status"},
 		Short:      "List the sessions",
-		Long: `List prints the sessions, the oldest first: where each is, and what it runs. It
-starts none.
+		Long: `List prints the sessions, the oldest first: where each is, and what it runs, and of a
+fork from which session it came. It starts none.
 
-With --json, each is one line of JSON on stdout.`,
+With --json, each is one line of JSON on stdout. "forked_from" has the name that the other session
+had, and its "id": another one may have that name by now.`,
 		Example: `  limpet session list
   limpet session list --json | jq -r 'select(.state == "busy") | .name'`,
 		Args: noun.Wants(0, 0, "takes no arguments"),
@@ -211,8 +219,12 @@ one session.`,
 			if asJSON {
 				return noun.JSON(os.Stdout, row)
 			}
+			from := ""
+			if row.ForkedFrom != nil {
+				from = row.ForkedFrom.Name
+			}
 			lines := [][]string{
-				{"name", row.Name}, {"state", row.State}, {"dir", row.Dir}, {"running", row.Running}, {"commands", fmt.Sprint(row.Commands)},
+				{"name", row.Name}, {"forked from", from}, {"state", row.State}, {"dir", row.Dir}, {"running", row.Running}, {"commands", fmt.Sprint(row.Commands)},
 				{"jobs", fmt.Sprint(row.Jobs)}, {"terminals", fmt.Sprint(row.Terminals)}, {"checkpoints", strings.Join(row.Checkpoints, " ")},
 				{"created", row.Created.Format(time.DateTime)}, {"keeper", fmt.Sprintf("pid %d", row.PID)}, {"ends with", one.Record.EndsWith()},
 			}
