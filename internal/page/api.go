@@ -109,6 +109,9 @@ type sessionJSON struct {
 	Policy      string        `json:"policy,omitempty"`
 
 	Ended *endedJSON `json:"ended,omitempty"`
+
+	// ForkedFrom is the owner's to know: by a share link there is no other session than its own. So toSessionJSON leaves it out.
+	ForkedFrom *keeper.Parent `json:"forked_from,omitempty"`
 }
 
 // endedJSON is how a session has ended.
@@ -119,6 +122,7 @@ type endedJSON struct {
 	Running string    `json:"running,omitempty"` // what ran then
 }
 
+// toSessionJSON is what whoever may see a session may know of it.
 func toSessionJSON(l keeper.Listed) sessionJSON {
 	out := sessionJSON{Name: l.Record.Name, ID: l.Record.SessionID(), Created: l.Record.Created}
 	if end := l.Record.End; end != nil && !l.Alive {
@@ -148,7 +152,9 @@ func (h *Handler) listSessions(ctx context.Context) (any, error) {
 	}
 	out := sessionsJSON{Sessions: []sessionJSON{}, Machines: h.sessions.Machines(), Typing: h.opts.Typing}
 	for _, one := range lastOf(list, mostSessions) {
-		out.Sessions = append(out.Sessions, toSessionJSON(one))
+		shown := toSessionJSON(one)
+		shown.ForkedFrom = one.Record.ForkedFrom()
+		out.Sessions = append(out.Sessions, shown)
 	}
 	return out, nil
 }

@@ -76,12 +76,17 @@ func (s *stand) List(context.Context) ([]keeper.Listed, error) {
 	defer s.mu.Unlock()
 	s.lists++
 	return []keeper.Listed{
-		{Record: keeper.Record{ID: "k0", Name: "build", End: &keeper.End{Why: "closed", Dir: "/old"}}},
-		{Record: keeper.Record{ID: s.id, Name: "build"}, Alive: true, Info: &session.Info{
+		{Record: keeper.Record{ID: "k0", Name: "build", End: &keeper.End{Why: "closed", Dir: "/old"}, Spec: forkOf("../k8", "a lie")}},
+		{Record: keeper.Record{ID: s.id, Name: "build", Spec: forkOf("k8", "the.parent")}, Alive: true, Info: &session.Info{
 			Name: "build", State: "idle", Dir: "/src", Running: strings.Repeat("make ", 10000), Jobs: 1, Terminals: 2, Checkpoints: []string{"clean"}, Policy: "read-only",
 		}},
 		{Record: keeper.Record{ID: "k2", Name: "mute"}, Alive: true},
 	}, nil
+}
+
+// forkOf is how a session is made that was forked from another one.
+func forkOf(id, name string) keeper.Spec {
+	return keeper.Spec{ForkedFrom: &keeper.Parent{ID: id, Name: name}}
 }
 
 func (s *stand) Open(_ context.Context, name string) (page.Session, error) {

@@ -10,7 +10,7 @@
 //
 // The API, all of it with "Authorization: Bearer TOKEN", and all of it GET but for answers, stops and share links:
 //
-//	/api/sessions                            {"sessions": [...], "machines": [...], "typing": false}; those that have ended, and are remembered, have "ended"; by a share link with "share"
+//	/api/sessions                            {"sessions": [...], "machines": [...], "typing": false}; those that have ended, and are remembered, have "ended"; by a share link with "share", and without "machines" and "forked_from"
 //	/api/questions                           {"questions": [...], "answering": false, "log": [...]}, those that wait for a person, and the answers given here
 //	/api/questions/ID                        a question in full, see Sheet, with its "digest"
 //	POST /api/questions/ID                   {"digest", "answer", "reason", "secret"}, an Answer; 409 if that question is not asked any more

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/session"
 )
@@ -28,6 +29,7 @@ func TestTheListSaysWhatIsKnown(t *testing.T) {
 			Jobs, Terminals                       int
 			Checkpoints                           []string
 			Ended                                 *struct{ Why, Dir string }
+			ForkedFrom                            *keeper.Parent `json:"forked_from"`
 		}
 	}
 	p.get("/api/sessions", &got)
@@ -45,6 +47,9 @@ func TestTheListSaysWhatIsKnown(t *testing.T) {
 	assert.Len(t, build.Running, 2048, "a script may be long")
 	assert.False(t, mute.Answers)
 	assert.Nil(t, mute.Ended)
+	assert.Equal(t, &keeper.Parent{ID: "k8", Name: "the.parent"}, build.ForkedFrom)
+	assert.Nil(t, ended.ForkedFrom, "what cannot be a session is none")
+	assert.Nil(t, mute.ForkedFrom)
 }
 
 func TestAnAnswerIsSharedByThoseWhoAskAtOnce(t *testing.T) {

@@ -168,7 +168,7 @@ func TestAShareLinkAllowsWhatItIsForAndNothingElse(t *testing.T) {
 			body, err := io.ReadAll(answer.Body)
 			require.NoError(t, err)
 			assert.Equal(t, want, answer.StatusCode, "%s, by a link of kind %q: %s", row.what, name, body)
-			for _, never := range []string{"mute", `"k2"`, `"k0"`, "rm secret", "password", other.ID()} {
+			for _, never := range []string{"mute", `"k2"`, `"k0"`, "rm secret", "password", "forked", "the.parent", `"k8"`, other.ID()} {
 				if never == other.ID() && (name == "view" || name == "type") {
 					continue
 				}

@@ -12,7 +12,8 @@ const KEY = "limpet-token";
  * @typedef {{
  *   name: string, id: string, created: string, answers: boolean, state?: string, dir?: string, running?: string, idle_ms: number,
  *   commands: number, jobs: number, terminals: number, checkpoints?: string[], policy?: string, ended?: Ended,
- * }} Session
+ *   forked_from?: {id: string, name: string},
+ * }} Session  forked_from: not of a page that was shared
  * @typedef {{
  *   id: string, digest: string, from: string, session: string, dir?: string, script?: string, reason: string, password?: boolean,
  *   age_seconds: number, left_seconds?: number,

@@ -8,6 +8,7 @@ import { Notices } from "./notices.mjs";
 import { Shares } from "./shares.mjs";
 import { Terminals } from "./terminals.mjs";
 import { duration, harmless } from "./text.mjs";
+import { arrange } from "./tree.mjs";
 
 /** How often the lists are asked for, in ms: while somebody looks, and else. */
 const OFTEN = 2000, SELDOM = 10000;
@@ -30,7 +31,11 @@ const shares = new Shares(() => sessions.find((s) => key(s) === chosen), () => t
 let shared;
 
 /** @type {import("./api.mjs").Session[]} */
-let sessions = [];
+let sessions = []; // in the order of the list
+/** What each of them is indented below. @type {Map<import("./api.mjs").Session, import("./api.mjs").Session | undefined>} */
+let places = new Map();
+/** @type {import("./api.mjs").Session | undefined} */
+let newest;
 let chosen = ""; // its key
 const CHOSEN = "limpet-chosen"; // where it is kept, so that a reload shows the same
 let following = new AbortController();
@@ -70,8 +75,11 @@ function showSessions() {
     button.className = s.running ? "running" : s.ended ? "ended" : "";
     if (key(s) === chosen) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
-    button.replaceChildren(element("span", "name", s.name), element("span", "what", harmless(summary(s))));
-  }, choose);
+    const lines = [element("span", "name", s.name), element("span", "what", harmless(summary(s)))];
+    if (s.forked_from && places.get(s)?.id !== s.forked_from.id) lines.push(element("span", "what", `forked from ${harmless(s.forked_from.name)}`));
+    if (s.checkpoints) lines.push(element("span", "what", `checkpoints: ${harmless(s.checkpoints.join(", "))}`));
+    button.replaceChildren(...lines);
+  }, choose, (s) => places.get(s));
   by("none").hidden = sessions.length > 0;
   const run = sessions.filter((s) => s.running).length;
   notices.setTitle(run > 0 ? `(${run}) limpet` : "limpet");
@@ -121,6 +129,7 @@ function showFacts() {
     if (s.checkpoints) facts.push(`checkpoints: ${s.checkpoints.join(", ")}`);
     if (s.policy) facts.push(`sandbox: ${s.policy}`);
   }
+  if (s.forked_from) facts.push(`forked from ${s.forked_from.name}`);
   by("facts").textContent = harmless(facts.join(" · "));
 }
 
@@ -233,7 +242,11 @@ async function watchLists() {
       const asked = shared ? null : early ?? await getQuestions(); // By a share link they are not to be had.
       shares.show(!shared, all.typing);
       by("log").hidden = Boolean(shared?.terminal);
-      sessions = all.sessions.reverse().sort((a, b) => Number(Boolean(a.ended)) - Number(Boolean(b.ended))); // The newest first, ended ones last.
+      const list = all.sessions.reverse().sort((a, b) => Number(Boolean(a.ended)) - Number(Boolean(b.ended))); // The newest first, ended ones last.
+      newest = list[0];
+      const arranged = arrange(list);
+      sessions = arranged.map((one) => one.session);
+      places = new Map(arranged.map((one) => [one.session, one.over]));
       showSessions();
       showMachines(all.machines ?? []);
       if (asked) inbox.show(asked);
@@ -253,7 +266,7 @@ async function watchLists() {
 /** The session that is shown first: that of before a reload, one that runs something, or the newest. */
 function first() {
   const before = sessionStorage.getItem(CHOSEN);
-  const s = sessions.find((one) => key(one) === before) ?? sessions.find((one) => one.running) ?? sessions[0];
+  const s = sessions.find((one) => key(one) === before) ?? sessions.find((one) => one.running) ?? newest;
   return s ? key(s) : "";
 }
 

@@ -9,19 +9,43 @@
  * @param {(value: T) => string} key
  * @param {(button: HTMLButtonElement, value: T) => void} fill  puts into a button what there is to say now
  * @param {(key: string) => void} choose  is called when one is pressed
+ * @param {(value: T) => T | undefined} [over]  returns the value in whose item this one is, in a list of its own; it must be before this one in values
  */
-export function showButtons(root, values, key, fill, choose) {
+export function showButtons(root, values, key, fill, choose, over = () => undefined) {
   const before = new Map([...root.querySelectorAll("button")].map((button) => [button.dataset["key"], button]));
-  const items = values.map((value) => {
+  /** @type {Map<T, HTMLElement>} */
+  const items = new Map();
+  /** @type {Map<HTMLElement, HTMLElement[]>} */
+  const lists = new Map([[root, []]]); // each behind the one that it is in
+  for (const value of values) {
     const of = key(value);
     const button = before.get(of) ?? make(of, choose);
     fill(button, value);
-    return /** @type {HTMLElement} */ (button.parentElement);
-  });
-  if (root.children.length === items.length && items.every((item, i) => item === root.children[i])) return;
+    const item = /** @type {HTMLElement} */ (button.parentElement);
+    items.set(value, item);
+    const parent = over(value);
+    const list = parent === undefined ? root : listIn(/** @type {HTMLElement} */ (items.get(parent)));
+    lists.set(list, [...(lists.get(list) ?? []), item]);
+  }
   const focused = document.activeElement;
-  root.replaceChildren(...items);
-  if (focused instanceof HTMLElement && root.contains(focused)) focused.focus({ preventScroll: true });
+  let moved = false;
+  for (const [list, wanted] of lists) { // What is around a list is in its place already: no item gets into itself.
+    if (list.children.length === wanted.length && wanted.every((item, i) => item === list.children[i])) continue;
+    list.replaceChildren(...wanted);
+    moved = true;
+  }
+  for (const list of root.querySelectorAll("ul")) if (!lists.has(list)) list.remove();
+  if (moved && focused instanceof HTMLElement && root.contains(focused)) focused.focus({ preventScroll: true });
+}
+
+/** The list in an item, which is made if there is none. @param {HTMLElement} item */
+function listIn(item) {
+  const last = item.lastElementChild;
+  if (last instanceof HTMLUListElement) return last;
+  const list = document.createElement("ul");
+  list.setAttribute("role", "list"); // Without bullets some screen readers take it for none.
+  item.append(list);
+  return list;
 }
 
 /** @param {string} key @param {(key: string) => void} choose */
