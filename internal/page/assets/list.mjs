@@ -15,21 +15,29 @@ export function showButtons(root, values, key, fill, choose, over = () => undefi
   const before = new Map([...root.querySelectorAll("button")].map((button) => [button.dataset["key"], button]));
   /** @type {Map<T, HTMLElement>} */
   const items = new Map();
+  /** @type {Map<string, HTMLElement>} */
+  const seen = new Map(); // by their keys
   /** @type {Map<HTMLElement, HTMLElement[]>} */
   const lists = new Map([[root, []]]); // each behind the one that it is in
   for (const value of values) {
     const of = key(value);
+    const shown = seen.get(of);
+    if (shown) { // What says that it is the same is shown once: no item gets into itself.
+      items.set(value, shown);
+      continue;
+    }
     const button = before.get(of) ?? make(of, choose);
     fill(button, value);
     const item = /** @type {HTMLElement} */ (button.parentElement);
     items.set(value, item);
+    seen.set(of, item);
     const parent = over(value);
     const list = parent === undefined ? root : listIn(/** @type {HTMLElement} */ (items.get(parent)));
     lists.set(list, [...(lists.get(list) ?? []), item]);
   }
   const focused = document.activeElement;
   let moved = false;
-  for (const [list, wanted] of lists) { // What is around a list is in its place already: no item gets into itself.
+  for (const [list, wanted] of lists) { // What is around a list is in its place already.
     if (list.children.length === wanted.length && wanted.every((item, i) => item === list.children[i])) continue;
     list.replaceChildren(...wanted);
     moved = true;
