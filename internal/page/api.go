@@ -154,6 +154,9 @@ func (h *Handler) listSessions(ctx context.Context) (any, error) {
 	for _, one := range lastOf(list, mostSessions) {
 		shown := toSessionJSON(one)
 		shown.ForkedFrom = one.Record.ForkedFrom()
+		if _, target, isElsewhere := strings.Cut(shown.Name, "@"); isElsewhere && shown.ForkedFrom != nil {
+			shown.ForkedFrom = &keeper.Parent{ID: shown.ForkedFrom.ID, Name: shown.ForkedFrom.Name + "@" + target}
+		}
 		out.Sessions = append(out.Sessions, shown)
 	}
 	return out, nil

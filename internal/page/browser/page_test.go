@@ -192,7 +192,7 @@ func TestAnotherMachineIsShown(t *testing.T) {
 	target := "exec:sh " + p.file("how")
 	t.Cleanup(func() {
 		reach(there)
-		p.limpet("session", "close", "--on", target, "one")
+		p.limpet("session", "close", "--on", target, "one", "two")
 		p.limpet("hosts", "close", target)
 	})
 	p.limpet("run", "-s", "one", "--on", target, "echo of there")
@@ -205,6 +205,9 @@ func TestAnotherMachineIsShown(t *testing.T) {
 	assert.Equal(t, "one@"+target, b.text("#name"))
 	assert.False(t, value[bool](b, `!document.querySelector("#machines").hidden`))
 	b.wanted = []string{"502", "504", "404"} // The jobs are asked for all the same.
+	p.limpet("session", "fork", "--on", target, "one", "two")
+	b.sees(`document.querySelectorAll("#sessions li li button").length === 1`)
+	b.reads("#sessions li li .name", "two@"+target)
 	reach("echo it is off >&2; exit 1")
 	p.limpet("hosts", "close", target)
 	b.sees(`document.querySelector("#machines")?.textContent.includes("it is off")`)

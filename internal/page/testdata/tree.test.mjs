@@ -3,12 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arrange, DEEPEST } from "../assets/tree.mjs";
 
-/** @typedef {{id: string, ended?: object, forked_from?: {id: string, name: string}}} Session */
+/** @typedef {{name: string, id: string, ended?: object, forked_from?: {id: string, name: string}}} Session */
 
-/** A session, of a text like "fork<parent", with a + at its end if it has ended. @param {string} text @returns {Session} */
+/** A session, of a text like "fork<parent", with @machine and a + at its end if it is of another machine, or has ended. @param {string} text @returns {Session} */
 function session(text) {
-  const [id = "", from] = text.replace("+", "").split("<");
-  return { id, ...(text.endsWith("+") ? { ended: {} } : {}), ...(from ? { forked_from: { id: from, name: `name of ${from}` } } : {}) };
+  const [of = "", machine] = text.replace("+", "").split("@");
+  const [id = "", from] = of.split("<");
+  return { name: machine ? `name@${machine}` : "name", id, ...(text.endsWith("+") ? { ended: {} } : {}), ...(from ? { forked_from: { id: from, name: `name of ${from}` } } : {}) };
 }
 
 /** What is shown of sessions: each behind a dash for each that it is below. @param {...string} texts */
@@ -35,6 +36,8 @@ test("forks are below their parents, in the order of the list", () => {
     ["c a -b", "c<gone", "b<a", "a"],
     ["a b", "a", "b<a+"],
     ["b a", "b<a", "a+"],
+    ["c b a", "c<a@x", "b<a@y", "a"],
+    ["a c -b a", "a", "c@x", "b<c@x", "a@x"],
     ["c b -d", "c<b", "d<b+", "b+"],
   ]) assert.equal(shown(...texts).join(" "), want, texts.join(" "));
 });
