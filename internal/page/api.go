@@ -50,6 +50,10 @@ func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, as rights) {
 		h.serveShares(w, r, rest)
 		return
 	}
+	if rest, ok := strings.CutPrefix(r.URL.Path, recordingsPath); ok && h.opts.Recordings != nil && (rest == "" || rest[0] == '/') {
+		h.serveRecordings(w, r, as, rest)
+		return
+	}
 	name := r.URL.Query().Get("session")
 	of := as.of(name)
 	ofJob, ok := strings.CutPrefix(r.URL.Path, jobPath)
@@ -139,10 +143,11 @@ func toSessionJSON(l keeper.Listed) sessionJSON {
 }
 
 type sessionsJSON struct {
-	Sessions []sessionJSON `json:"sessions"`
-	Machines []Machine     `json:"machines,omitempty"`
-	Typing   bool          `json:"typing"`          // whether people may type into terminals
-	Share    *sharedJSON   `json:"share,omitempty"` // of a page that was shared
+	Sessions   []sessionJSON `json:"sessions"`
+	Machines   []Machine     `json:"machines,omitempty"`
+	Typing     bool          `json:"typing"`               // whether people may type into terminals
+	Recordings bool          `json:"recordings,omitempty"` // whether there is a directory of recordings, which the owner plays
+	Share      *sharedJSON   `json:"share,omitempty"`      // of a page that was shared
 }
 
 func (h *Handler) listSessions(ctx context.Context) (any, error) {
@@ -150,7 +155,7 @@ func (h *Handler) listSessions(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := sessionsJSON{Sessions: []sessionJSON{}, Machines: h.sessions.Machines(), Typing: h.opts.Typing}
+	out := sessionsJSON{Sessions: []sessionJSON{}, Machines: h.sessions.Machines(), Typing: h.opts.Typing, Recordings: h.opts.Recordings != nil}
 	for _, one := range lastOf(list, mostSessions) {
 		shown := toSessionJSON(one)
 		shown.ForkedFrom = one.Record.ForkedFrom()

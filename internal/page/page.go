@@ -5,12 +5,12 @@
 // The way of a request: [Handler.ServeHTTP] refuses what may not be answered (guard.go), then answers with an asset (assets.go), with a
 // JSON value (api.go), with a stream of events (stream.go), or with a WebSocket that shows a terminal (socket.go), by which a person may
 // type into it (typing.go). Questions and their answers are in answers.go; what a person is told who does not look is in notices.go. Share links
-// are in shares.go, what a token allows in rights.go, and what is recorded of it all in record.go. All who watch a session by the same right share one feed of its events (feed.go),
+// are in shares.go, what a token allows in rights.go, and what is recorded of it all in record.go. Recordings of terminals are in recordings.go. All who watch a session by the same right share one feed of its events (feed.go),
 // and all who ask the same thing at about the same time share one answer (memo.go). [Serve] listens (serve.go).
 //
 // The API, all of it with "Authorization: Bearer TOKEN", and all of it GET but for answers, stops and share links:
 //
-//	/api/sessions                            {"sessions": [...], "machines": [...], "typing": false}; those that have ended, and are remembered, have "ended"; by a share link with "share", and without "machines" and "forked_from"
+//	/api/sessions                            {"sessions": [...], "machines": [...], "typing": false, "recordings": false}; those that have ended, and are remembered, have "ended"; by a share link with "share", and without "machines", "recordings" and "forked_from"
 //	/api/questions                           {"questions": [...], "answering": false, "log": [...]}, those that wait for a person, and the answers given here
 //	/api/questions/ID                        a question in full, see Sheet, with its "digest"
 //	POST /api/questions/ID                   {"digest", "answer", "reason", "secret"}, an Answer; 409 if that question is not asked any more
@@ -24,6 +24,8 @@
 //	/api/shares                              {"shares": [...]}, without their tokens
 //	POST /api/shares                         {"session", "id", "terminal", "typing", "seconds"}, a wanted; a madeJSON, with the "token" this once
 //	POST /api/shares/ID/revoke               ends a share link, and all that is open by it; the list
+//	/api/recordings                          {"recordings": [...], "more": N}, if there is a directory of them; the newest first
+//	/api/recordings/NAME                     one of them, as a stream, see recordings.go
 //	/api/terminal                            a WebSocket, whose token is in its first message, see socket.go
 //	/api/terminal?session=NAME&id=ID         a stream that shows the same terminal, without typing, see shown.go
 //
@@ -40,6 +42,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -123,6 +126,10 @@ type Options struct {
 	// Record, if it is not nil, writes down what a person does by the page, before it is done: an error refuses that. Calls come from several goroutines.
 	Record func(ctx context.Context, a Act) error
 
+	// Recordings, if it is not nil, is the directory whose recordings of terminals, files *.cast, the owner plays on the page. Nothing outside of it
+	// is read. The caller closes it, after the Handler.
+	Recordings *os.Root
+
 	// TLS has [Serve] talk TLS, by its certificates. Nil means none: then the address must be one of the loopback.
 	TLS *tls.Config
 
@@ -138,6 +145,8 @@ type Handler struct {
 	hosts    map[string]bool   // the Host headers that are answered
 	origins  map[string]bool   // the Origin headers that are answered
 	memo     memo
+
+	recordings recordings
 
 	life context.Context // ends with Close
 	end  context.CancelFunc

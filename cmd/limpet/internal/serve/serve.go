@@ -23,7 +23,7 @@ import (
 
 // Command is limpet serve.
 func Command(p sessions.Program, auditor Auditor) *cobra.Command {
-	var listen, notify string
+	var listen, notify, recordings string
 	var open, typing, answering bool
 	var on sessions.Others
 	var pair certificate
@@ -56,6 +56,9 @@ the same, and shows it on the desktop to whoever allows that there.
 
 To show a session or a terminal to others, make a share link on the page: it is for viewing that one alone, or with --allow-typing for typing
 there too. It expires after 24 hours at most, is revoked on the page, ends with limpet serve, and never answers questions.
+
+--recordings lists the recordings of terminals in a directory, which limpet term record and limpet term start --record make (*.cast), and
+plays them on the page, for whoever has the link that is printed, and by no share link. What was typed is not sent to the browser.
 
 --audit writes down what people do by the page, as limpet help audit says: questions that they answer, terminals that they take over and hand
 back, with how many bytes they typed, jobs that they stop, and share links. What they type is not written down.
@@ -91,6 +94,12 @@ but that "always" is not among the answers: rules are files over there.
 				defer n.close()
 				opts.Notify = n.tell
 			}
+			if cmd.Flags().Changed("recordings") {
+				if opts.Recordings, err = openRecordings(cmd, recordings); err != nil {
+					return err
+				}
+				defer opts.Recordings.Close() // It was read only.
+			}
 			write, required, err := auditor.Open(cmd)
 			if err != nil {
 				return err
@@ -117,6 +126,7 @@ but that "always" is not among the answers: rules are files over there.
 	cmd.Flags().BoolVar(&answering, "allow-answers", false, "let whoever has the link answer questions, and give passwords to programs that ask")
 	cmd.Flags().StringVar(&notify, "notify", "", "run `COMMAND` when a question waits, a job ends or waits, or a watched line comes; it reads the text on its stdin")
 	on.Add(cmd, "show the sessions of another machine, too, which is reached by `TARGET`; see limpet help run; may be said several times")
+	cmd.Flags().StringVar(&recordings, "recordings", "", "play the recordings of terminals in `DIR`, files *.cast, on the page")
 	auditor.Add(cmd)
 	cmd.Flags().BoolVar(&open, "open", false, "open the link in a browser")
 	return cmd
@@ -148,6 +158,18 @@ func listenAddr(cmd *cobra.Command, said string, tls bool) (netip.AddrPort, erro
 			"use 127.0.0.1:%s, and an SSH tunnel to it (ssh -L) from other machines, or give a certificate by --tls-cert and --tls-key", said, host, port)
 	}
 	return netip.AddrPortFrom(ip.Unmap(), uint16(n)), nil
+}
+
+// openRecordings opens the directory of --recordings.
+func openRecordings(cmd *cobra.Command, dir string) (*os.Root, error) {
+	if dir == "" {
+		return nil, noun.Usagef(cmd, `--recordings: "" is no directory; is a variable empty?`)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("--recordings: %w: name a directory with recordings of limpet term record", err)
+	}
+	return root, nil
 }
 
 // serve serves the page until ctx ends.
