@@ -175,7 +175,8 @@ func TestThePageLoadsItsOwnFilesAlone(t *testing.T) {
 		"/": "text/html; charset=utf-8", "/style.css": "text/css; charset=utf-8", "/icon.svg": "image/svg+xml",
 		"/notices.mjs": "text/javascript; charset=utf-8", "/app.mjs": "text/javascript; charset=utf-8", "/api.mjs": "text/javascript; charset=utf-8", "/log.mjs": "text/javascript; charset=utf-8",
 		"/jobs.mjs": "text/javascript; charset=utf-8", "/text.mjs": "text/javascript; charset=utf-8", "/tree.mjs": "text/javascript; charset=utf-8", "/terminals.mjs": "text/javascript; charset=utf-8",
-		"/view.mjs": "text/javascript; charset=utf-8", "/list.mjs": "text/javascript; charset=utf-8", "/inbox.mjs": "text/javascript; charset=utf-8", "/shares.mjs": "text/javascript; charset=utf-8", "/styles.mjs": "text/javascript; charset=utf-8", "/vendor/xterm.css": "text/css; charset=utf-8",
+		"/view.mjs": "text/javascript; charset=utf-8", "/list.mjs": "text/javascript; charset=utf-8", "/inbox.mjs": "text/javascript; charset=utf-8", "/shares.mjs": "text/javascript; charset=utf-8", "/styles.mjs": "text/javascript; charset=utf-8",
+		"/xterm.mjs": "text/javascript; charset=utf-8", "/recordings.mjs": "text/javascript; charset=utf-8", "/player.mjs": "text/javascript; charset=utf-8", "/timeline.mjs": "text/javascript; charset=utf-8", "/vendor/xterm.css": "text/css; charset=utf-8",
 		"/vendor/xterm.mjs": "text/javascript; charset=utf-8", "/vendor/addon-fit.mjs": "text/javascript; charset=utf-8",
 	}, seen)
 }

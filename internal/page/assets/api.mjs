@@ -6,7 +6,7 @@ import { decode } from "./text.mjs";
 const KEY = "limpet-token";
 
 /**
- * What limpet serve answers: api.go, answers.go, shares.go, feed.go, stream.go, notices.go and jobs.go in internal/page have the same names.
+ * What limpet serve answers: api.go, answers.go, shares.go, feed.go, stream.go, notices.go, recordings.go and jobs.go in internal/page have the same names.
  *
  * @typedef {{at: string, why: string, dir?: string, running?: string}} Ended
  * @typedef {{
@@ -20,7 +20,7 @@ const KEY = "limpet-token";
  * }} Question
  * @typedef {{at: string, from: string, session?: string, brief: string, answer: string}} Answered
  * @typedef {{target: string, error?: string}} Machine
- * @typedef {{sessions: Session[], machines?: Machine[], typing: boolean, share?: {terminal?: string, typing: boolean, expires: string}}} SessionList  those of machines have names NAME@TARGET; share: of a page that was shared
+ * @typedef {{sessions: Session[], machines?: Machine[], typing: boolean, recordings?: boolean, share?: {terminal?: string, typing: boolean, expires: string}}} SessionList  those of machines have names NAME@TARGET; share: of a page that was shared
  * @typedef {{id: string, session: string, session_id: string, terminal?: string, typing: boolean, created: string, expires: string}} Share
  * @typedef {{shares: Share[]}} ShareList
  * @typedef {{questions: Question[], answering: boolean, log: Answered[]}} QuestionList
@@ -39,6 +39,11 @@ const KEY = "limpet-token";
  *   elapsed_ms: number, last_line?: string, screen?: string,
  * }} TerminalInfo
  * @typedef {{terminals: TerminalInfo[]}} TerminalList
+ *
+ * @typedef {{name: string, bytes: number, modified: string, length_ms?: number}} Recording
+ * @typedef {{recordings: Recording[], more: number}} RecordingList
+ * @typedef {{kind: "recording", cols: number, rows: number, title?: string, command?: string, started?: string}} RecordingHead  the first line of a recording
+ * @typedef {{kind: "over", cut: boolean, error?: string}} RecordingEnd  the last one
  *
  * @typedef {{kind: "hello", session: string, keeper: string, resumed: boolean, notices: number}} Hello  the first line of a stream
  * @typedef {{number: number, time: string, kind: string, session?: string, about: string, text: string}} Notice
@@ -167,6 +172,9 @@ export const stopJob = async (session, id) => (await open(`api/jobs/${id}/stop?s
 /** @param {string} session @param {AbortSignal} [signal] @returns {Promise<TerminalList>} */
 export const getTerminals = (session, signal) => get(`api/terminals?session=${encodeURIComponent(session)}`, signal);
 
+/** @returns {Promise<RecordingList>} */
+export const getRecordings = () => get("api/recordings");
+
 /** @returns {Promise<ShareList>} */
 export const getShares = () => get("api/shares");
 
@@ -249,6 +257,14 @@ export async function streamEvents(session, keeper, after, notices, signal, each
 export const streamTerminal = (session, id, signal, say, print) =>
   readLines(`api/terminal?session=${encodeURIComponent(session)}&id=${encodeURIComponent(id)}`, signal, (line) =>
     line.kind === "output" ? print(decode(line.text), line.offset) : say(line));
+
+/**
+ * Reads a recording.
+ * @param {string} name
+ * @param {AbortSignal} signal
+ * @param {(line: RecordingHead | import("./timeline.mjs").Cast | RecordingEnd) => void} each
+ */
+export const streamRecording = (name, signal, each) => readLines(`api/recordings/${encodeURIComponent(name)}`, signal, each);
 
 /** Closes a connection whose token is wrong. */
 export const WRONG_TOKEN = 4401;

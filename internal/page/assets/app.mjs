@@ -5,6 +5,7 @@ import { Jobs } from "./jobs.mjs";
 import { buttonOf, showButtons } from "./list.mjs";
 import { element, Log } from "./log.mjs";
 import { Notices } from "./notices.mjs";
+import { Recordings } from "./recordings.mjs";
 import { Shares } from "./shares.mjs";
 import { Terminals } from "./terminals.mjs";
 import { duration, harmless } from "./text.mjs";
@@ -19,10 +20,11 @@ const by = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const log = new Log(by("log"));
 const jobs = new Jobs(by("jobs"), by("jobs-summary"), by("jobs-list"));
 const terminals = new Terminals();
+const recordings = new Recordings(() => terminals.view?.back());
 const inbox = new Inbox();
 const notices = new Notices((name) => {
   const s = sessions.find((one) => one.name === name && !one.ended);
-  if (s) choose(key(s));
+  if (s) pick(key(s));
 });
 let noticed = -1; // the number of the last one; negative: it is not known yet
 const NEWS = "limpet-news"; // an event, which has the lists be asked for now
@@ -79,7 +81,7 @@ function showSessions() {
     if (s.forked_from && places.get(s)?.id !== s.forked_from.id) lines.push(element("span", "what", `forked from ${harmless(s.forked_from.name)}`));
     if (s.checkpoints) lines.push(element("span", "what", `checkpoints: ${harmless(s.checkpoints.join(", "))}`));
     button.replaceChildren(...lines);
-  }, choose, (s) => places.get(s));
+  }, pick, (s) => places.get(s));
   by("none").hidden = sessions.length > 0;
   const run = sessions.filter((s) => s.running).length;
   notices.setTitle(run > 0 ? `(${run}) limpet` : "limpet");
@@ -131,6 +133,12 @@ function showFacts() {
   }
   if (s.forked_from) facts.push(`forked from ${s.forked_from.name}`);
   by("facts").textContent = harmless(facts.join(" · "));
+}
+
+/** Is choose, of a person, who wants to see the session. @param {string} to  a key */
+function pick(to) {
+  recordings.close();
+  choose(to);
 }
 
 /** @param {string} to  a key */
@@ -241,6 +249,7 @@ async function watchLists() {
       }
       const asked = shared ? null : early ?? await getQuestions(); // By a share link they are not to be had.
       shares.show(!shared, all.typing);
+      void recordings.update(!shared && all.recordings === true);
       by("log").hidden = Boolean(shared?.terminal);
       const list = all.sessions.reverse().sort((a, b) => Number(Boolean(a.ended)) - Number(Boolean(b.ended))); // The newest first, ended ones last.
       newest = list[0];
@@ -276,7 +285,7 @@ function move(by) {
   const s = sessions[Math.min(Math.max(at + by, 0), sessions.length - 1)];
   if (!s) return;
   const to = key(s);
-  choose(to);
+  pick(to);
   button(to)?.focus();
 }
 

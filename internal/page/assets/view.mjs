@@ -1,13 +1,7 @@
 // One terminal in the page: xterm.js shows what comes by a WebSocket, and where it is allowed a person takes the terminal over and types.
 import { Failure, openTerminal, streamTerminal, WRONG_TOKEN } from "./api.mjs";
-import { styleByCSSOM } from "./styles.mjs";
 import { decode, harmless } from "./text.mjs";
-
-/** The most lines that have left the screen at its top. */
-const SCROLLBACK = 2000;
-
-/** The size of characters in pixels, and the least that a large terminal is made to fit by. */
-const FONT = 14, LEAST_FONT = 6;
+import { FONT, load, makeTerminal, shrink } from "./xterm.mjs";
 
 /** The most bytes of one message of keys, and the most that may wait to be sent. */
 const MOST_KEYS = 16 << 10, MOST_WAITING = 1 << 20;
@@ -15,22 +9,7 @@ const MOST_KEYS = 16 << 10, MOST_WAITING = 1 << 20;
 /** What is said of a terminal that is shown by a stream. */
 const NO_SOCKET = "shown only: nothing can be typed, as no WebSocket could be opened here. A proxy on the way may let none through";
 
-const THEME = { background: "#16181b", foreground: "#dfe1e4", cursor: "#dfe1e4" };
-
 /** @typedef {{root: HTMLElement, screen: HTMLElement, name: HTMLElement, status: HTMLElement, take: HTMLElement, back: HTMLElement, aloud: HTMLInputElement}} Parts */
-
-/** xterm.js, which is loaded when the first terminal is opened. */
-const load = (() => {
-  /** @type {Promise<[typeof import("./vendor/xterm.mjs"), typeof import("./vendor/addon-fit.mjs")]> | undefined} */
-  let loaded;
-  return () => {
-    if (!loaded) {
-      styleByCSSOM();
-      loaded = Promise.all([import("./vendor/xterm.mjs"), import("./vendor/addon-fit.mjs")]);
-    }
-    return loaded;
-  };
-})();
 
 /** View is a terminal that is open. */
 export class View {
@@ -65,11 +44,7 @@ export class View {
   async begin() {
     const [{ Terminal }, { FitAddon }] = await load();
     if (this.closed) return;
-    const term = new Terminal({
-      scrollback: SCROLLBACK, fontSize: FONT, lineHeight: 1.15, fontFamily: getComputedStyle(this.parts.root).getPropertyValue("--mono"), theme: THEME,
-      disableStdin: true, altClickMovesCursor: false, screenReaderMode: this.parts.aloud.checked, logLevel: "off",
-      linkHandler: { activate: (_, url) => follow(url), allowNonHttpProtocols: false },
-    });
+    const term = makeTerminal(Terminal, this.parts.aloud.checked);
     this.term = term;
     this.fit = new FitAddon();
     term.loadAddon(this.fit);
@@ -238,17 +213,13 @@ export class View {
     const { term, fit } = this;
     if (!term || !fit || this.closed) return;
     if (this.taken) {
+      if (this.parts.screen.clientWidth === 0) return; // It is not shown now.
       if (term.options.fontSize !== FONT) term.options.fontSize = FONT;
       const size = fit.proposeDimensions();
       if (size && (size.cols !== term.cols || size.rows !== term.rows)) this.send({ kind: "size", cols: size.cols, rows: size.rows });
       return;
     }
-    const screen = term.element?.querySelector(".xterm-screen");
-    if (!screen || screen.clientWidth === 0) return;
-    const now = term.options.fontSize ?? FONT;
-    const room = Math.min(this.parts.screen.clientWidth / screen.clientWidth, this.parts.screen.clientHeight / screen.clientHeight);
-    const font = Math.max(LEAST_FONT, Math.min(FONT, Math.floor(now * room)));
-    if (font !== now) term.options.fontSize = font;
+    shrink(term, this.parts.screen);
   }
 
   close() {
@@ -263,10 +234,4 @@ export class View {
     this.term?.dispose();
     this.parts.screen.replaceChildren();
   }
-}
-
-/** Opens a link that a program has printed, if the person wants that. @param {string} url */
-function follow(url) {
-  if (!/^https?:\/\//i.test(url)) return;
-  if (window.confirm(`A program on the terminal wants this to be opened:\n\n${harmless(url)}`)) window.open(url, "_blank", "noopener,noreferrer");
 }
