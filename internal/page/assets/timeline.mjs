@@ -26,7 +26,7 @@ export class Timeline {
 
   /** @param {Cast} event  not before those that were added */
   add([code, at, data]) {
-    this.length += Math.min(Math.max(at - this.recorded, 0), MOST_PAUSE);
+    this.length = round(this.length + Math.min(Math.max(at - this.recorded, 0), MOST_PAUSE));
     this.recorded = Math.max(at, this.recorded);
     if (code !== "m") this.events.push({ at: this.length, code, data });
     else if (this.markers.length < MOST_MARKERS) this.markers.push({ at: this.length, label: data });
@@ -68,6 +68,9 @@ export class Timeline {
     return { text: texts.join(""), next };
   }
 }
+
+/** To the microsecond, as recordings have it: a range rounds its value, and its end has to be that of the timeline. @param {number} seconds */
+const round = (seconds) => Math.round(seconds * 1e6) / 1e6;
 
 /** A time as on a clock. @param {number} seconds */
 export function clock(seconds) {

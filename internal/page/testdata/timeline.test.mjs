@@ -23,6 +23,12 @@ test("a pause before the first event and one before a marker at the end count", 
   assert.deepEqual([timeline().length, timeline().until(5)], [0, 0]);
 });
 
+test("times have microseconds", () => {
+  const t = timeline(["o", 0.1, "a"], ["o", 0.3, "b"], ["o", 9.172433, "c"]);
+  assert.deepEqual(t.events.map((e) => e.at), [0.1, 0.3, 2.3]);
+  assert.equal(timeline(["o", 0.000001, "a"], ["o", 2.5, "b"], ["o", 2.672433, "c"]).length, 2.172434);
+});
+
 test("times do not go back", () => {
   const t = timeline(["o", 3, "a"], ["o", 1, "b"], ["o", 4, "c"]);
   assert.deepEqual(t.events.map((e) => e.at), [2, 2, 3]);
