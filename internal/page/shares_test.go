@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -108,7 +110,12 @@ func (p *served) statusOf(path string, change func(*http.Request)) int {
 
 // What a share link shows and allows, and each way in which it could be stretched.
 func TestAShareLinkAllowsWhatItIsForAndNothingElse(t *testing.T) {
-	p, s := wholePage(t, &page.Options{Typing: true, Answering: true})
+	casts := testenv.TempDir(t)
+	require.NoError(t, os.WriteFile(filepath.Join(casts, "one.cast"), []byte(castHead+`[1,"o","rm secret"]`), 0o600))
+	root, err := os.OpenRoot(casts)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, root.Close()) })
+	p, s := wholePage(t, &page.Options{Typing: true, Answering: true, Recordings: root})
 	job, err := s.jobs.(*jobs.Registry).Start(testenv.Context(t), jobs.Spec{Command: "echo of the job; exec sleep 1000", Session: "build"})
 	require.NoError(t, err)
 	one, other := startOn(t, s.terminals, "exec sleep 1000"), startOn(t, s.terminals, "exec sleep 1000")
@@ -134,6 +141,10 @@ func TestAShareLinkAllowsWhatItIsForAndNothingElse(t *testing.T) {
 		{"a question", "/api/questions/one", nil, nil},
 		{"an answer", "/api/questions/one", page.Answer{Digest: sheet.Digest, Answer: page.Once}, nil},
 		{"metrics", "/metrics", nil, nil},
+		{"recordings", "/api/recordings", nil, nil},
+		{"a recording", "/api/recordings/one.cast", nil, nil},
+		{"one, with its session", "/api/recordings/one.cast?session=build", nil, nil},
+		{"one, as a log", "/api/recordings/one.cast/log?session=build&id=" + one.ID(), nil, nil},
 		{"share links", "/api/shares", nil, nil},
 		{"another share link", "/api/shares", wants(map[string]any{"typing": true, "seconds": 60}), nil},
 		{"its own end", "/api/shares/" + links["type"].ID + "/revoke", "", nil},

@@ -20,7 +20,9 @@ const by = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const log = new Log(by("log"));
 const jobs = new Jobs(by("jobs"), by("jobs-summary"), by("jobs-list"));
 const terminals = new Terminals();
-const recordings = new Recordings(() => terminals.view?.back());
+const recordings = new Recordings(() => {
+  if (terminals.view?.taken) terminals.view.back(); // What is typed into it could not be seen.
+});
 const inbox = new Inbox();
 const notices = new Notices((name) => {
   const s = sessions.find((one) => one.name === name && !one.ended);

@@ -19,7 +19,7 @@ const TICK = 50;
 
 /**
  * @typedef {{
- *   root: HTMLElement, screen: HTMLElement, name: HTMLElement, status: HTMLElement, play: HTMLElement, at: HTMLInputElement, time: HTMLElement,
+ *   root: HTMLElement, screen: HTMLElement, name: HTMLElement, status: HTMLElement, play: HTMLButtonElement, at: HTMLInputElement, time: HTMLElement,
  *   speed: HTMLSelectElement, markers: HTMLElement, list: HTMLElement, aloud: HTMLInputElement,
  * }} PlayerParts
  */
@@ -37,6 +37,7 @@ export class Player {
     this.since = 0; // when at was shown, while it is played
     this.at = 0; // what is shown, in seconds of the timeline
     this.next = 0; // the event behind what xterm.js was given
+    this.ready = false; // all of it is there
     this.playing = false;
     this.held = false; // the range is: it is not moved by itself then
     this.turn = 0; // counts what a person wants: what was begun before ends
@@ -47,7 +48,7 @@ export class Player {
     parts.markers.hidden = true;
     parts.name.textContent = harmless(name);
     parts.at.value = "0";
-    parts.at.disabled = true;
+    this.allow(false);
     this.say("loading");
     this.show();
     void this.begin();
@@ -86,8 +87,14 @@ export class Player {
     if (signal.aborted) return;
     this.tell();
     parts.at.max = String(this.timeline.length);
-    parts.at.disabled = false;
+    this.allow(true);
     this.play();
+  }
+
+  /** Says whether there is something to play. @param {boolean} ready */
+  allow(ready) {
+    this.ready = ready;
+    this.parts.play.disabled = this.parts.at.disabled = !ready;
   }
 
   /** @param {import("./api.mjs").RecordingHead} head */
@@ -134,7 +141,7 @@ export class Player {
   }
 
   toggle() {
-    if (this.parts.at.disabled) return; // It is loading.
+    if (!this.ready) return;
     if (this.playing) this.pause();
     else if (this.at >= this.timeline.length) this.seek(0, true);
     else this.play();
@@ -152,7 +159,7 @@ export class Player {
 
   /** Shows another time, and plays on from there, or not. @param {number} at @param {boolean} [playing]  as before, if it is left out */
   seek(at, playing) {
-    if (this.parts.at.disabled) return;
+    if (!this.ready) return;
     this.playing = playing ?? this.playing;
     const wanted = Math.min(Math.max(at, 0), this.timeline.length);
     if (this.timeline.until(wanted) < this.next) this.reset = true;

@@ -41,7 +41,7 @@ export class Recordings {
   /** @param {import("./api.mjs").RecordingList} answer */
   show(answer) {
     showButtons(by("recordings-list"), answer.recordings, (one) => one.name, (button, one) => {
-      const facts = [new Date(one.modified).toLocaleString(), bytes(one.bytes)];
+      const facts = [bytes(one.bytes), new Date(one.modified).toLocaleString()];
       if (one.length_ms !== undefined) facts.unshift(duration(one.length_ms));
       button.replaceChildren(element("span", "name", harmless(one.name)), element("span", "what", facts.join(", ")));
       this.mark(button);
@@ -66,7 +66,7 @@ export class Recordings {
     document.body.classList.add("plays");
     by("player").hidden = false;
     this.player = new Player(name, {
-      root: by("player"), screen: by("player-screen"), name: by("player-name"), status: by("player-status"), play: by("player-play"),
+      root: by("player"), screen: by("player-screen"), name: by("player-name"), status: by("player-status"), play: /** @type {HTMLButtonElement} */ (by("player-play")),
       at: /** @type {HTMLInputElement} */ (by("player-at")), time: by("player-time"), speed: /** @type {HTMLSelectElement} */ (by("player-speed")),
       markers: by("player-markers"), list: by("player-list"), aloud: /** @type {HTMLInputElement} */ (by("announce")),
     });
