@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -111,6 +112,11 @@ func TestARecordingOfAnyoneIsPlayed(t *testing.T) {
 broken
 `), 0o600))
 	require.NoError(t, os.WriteFile(p.file("casts/no.cast"), []byte("no recording\n"), 0o600))
+	long := `{"version":2,"width":80,"height":24}` + "\n"
+	for i := range 200 {
+		long += fmt.Sprintf(`[%v,"o","."]`, 1.5*float64(i)) + "\n"
+	}
+	require.NoError(t, os.WriteFile(p.file("casts/long.cast"), []byte(long), 0o600))
 	b := open(t, p.serve("--recordings", "casts"))
 	b.wanted = []string{"422"}
 	b.do(chromedp.Click(`#recordings-list button[data-key="any.cast"]`, chromedp.NodeVisible))
@@ -132,6 +138,18 @@ broken
 	b.sees(`document.querySelector("#player-screen .xterm-screen").clientWidth <= 360`)
 	assert.LessOrEqual(t, value[int](b, "document.documentElement.scrollWidth"), 360, "nothing is beside the window")
 	b.do(chromedp.EmulateViewport(1200, 800))
+
+	b.do(chromedp.Click(`#recordings-list button[data-key="long.cast"]`, chromedp.NodeVisible))
+	b.reads("#player-play", "Pause")
+	b.reads("#player-time", "/ 4:58")
+	value[bool](b, `(() => { const speed = document.getElementById("player-speed"); speed.value = "16"; speed.dispatchEvent(new Event("change")); return true; })()`)
+	began := time.Now()
+	b.sees(`Number(document.getElementById("player-at").value) > 60`)
+	assert.Less(t, time.Since(began), 50*time.Second, "it is played faster than it was recorded")
+	b.do(keys(0, " "))
+	b.sees(`document.getElementById("player-play").textContent === "Play"`)
+	assert.Less(t, value[float64](b, `Number(document.getElementById("player-at").value)`), 298.5, "it is not at its end")
+	b.sees(played("....."))
 
 	b.do(chromedp.Click(`#recordings-list button[data-key="no.cast"]`, chromedp.NodeVisible))
 	b.reads("#player-status", "it is no recording that can be played: asciicast: line 1")
