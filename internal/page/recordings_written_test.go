@@ -47,8 +47,9 @@ func TestARecordingIsPlayedWhileItIsWritten(t *testing.T) {
 	length(0)
 }
 
-// mostly is a recording of which no connection takes all while nobody reads: whatever the kernel takes at the side that sends, 4 MiB as a rule.
-func mostly() (recording string, events int) {
+// longRecording returns a recording that is larger than the kernel's buffers of a connection that nobody reads: 4 MiB as a rule at the side that
+// sends, and 64 KiB at that of slowly.
+func longRecording() (recording string, events int) {
 	event := `[1,"o","` + strings.Repeat("x", 1000) + `"]` + "\n"
 	events = 8 << 20 / len(event)
 	return castHead + strings.Repeat(event, events), events
@@ -76,7 +77,7 @@ func (c casts) slowly(name string) *bufio.Reader {
 // A file that shrinks while a browser reads it ends there.
 func TestARecordingThatShrinksEnds(t *testing.T) {
 	c := withRecordings(t)
-	recording, events := mostly()
+	recording, events := longRecording()
 	c.writes("one.cast", recording)
 	in := c.slowly("one.cast")
 	require.NoError(t, os.Truncate(c.file("one.cast"), int64(len(castHead)+100)))
@@ -90,7 +91,7 @@ func TestARecordingThatShrinksEnds(t *testing.T) {
 // A browser that reads nothing holds up nobody: others play the same recording, and it goes on when it reads.
 func TestASlowBrowserHoldsUpNobodyWhoPlays(t *testing.T) {
 	c := withRecordings(t)
-	recording, events := mostly()
+	recording, events := longRecording()
 	c.writes("one.cast", recording)
 	slow := c.slowly("one.cast")
 	assert.Len(t, c.plays("one.cast").events, events)
