@@ -62,6 +62,7 @@ func TestThePageIsDarkLightAndNarrow(t *testing.T) {
 	background := func() string { return value[string](b, "getComputedStyle(document.body).backgroundColor") }
 	b.do(chromedp.EmulateViewport(960, 720), prefers("dark"))
 	b.reads("#sessions .name", "shop")
+	b.reads("#questions-list .text", "rm -rf build") // It has moved what is below it.
 	b.do(chromedp.Click(`#sessions button[data-key^="shop "]`, chromedp.NodeVisible))
 	b.reads("#log .line", "fetched 3 modules")
 	b.reads("#questions", "A question waits")
