@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,14 +37,6 @@ func askPage(t *testing.T, page, token, path, body string, value any) int {
 		require.NoError(t, json.NewDecoder(answer.Body).Decode(value))
 	}
 	return answer.StatusCode
-}
-
-// linkParts are the address of a page, and its token.
-func linkParts(t *testing.T, link string) (page, token string) {
-	t.Helper()
-	parts := regexp.MustCompile(`^(http://127\.0\.0\.1:\d+/)#([A-Z2-7]{26})\n$`).FindStringSubmatch(link)
-	require.NotNil(t, parts, "%q", link)
-	return parts[1], parts[2]
 }
 
 // A page has the sessions of another machine beside those of this one, of the same names, and goes on over a connection that is lost.

@@ -33,6 +33,14 @@ func linkOf(t *testing.T, cmd *exec.Cmd) string {
 	return link
 }
 
+// linkParts are the address of a page, and its token.
+func linkParts(t *testing.T, link string) (page, token string) {
+	t.Helper()
+	parts := regexp.MustCompile(`^(http://127\.0\.0\.1:\d+/)#([A-Z2-7]{26})\n$`).FindStringSubmatch(link)
+	require.NotNil(t, parts, "%q", link)
+	return parts[1], parts[2]
+}
+
 // The page shows the sessions of this machine: whoever has the link sees an agent's command while it runs.
 func TestServeShowsWhatRunsInSessions(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -52,10 +60,7 @@ func TestServeShowsWhatRunsInSessions(t *testing.T) {
 	cmd := exec.Command("limpet", "serve", "--open")
 	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
 	link := linkOf(t, cmd)
-	parts := regexp.MustCompile(`^(http://127\.0\.0\.1:\d+/)#([A-Z2-7]{26})\n$`).FindStringSubmatch(link)
-	require.NotNil(t, parts, "%q", link)
-	url, token := parts[1], parts[2]
-
+	url, token := linkParts(t, link)
 	page := testenv.AwaitFile(t, filepath.Join(bin, "page"))
 	assert.Contains(t, page, strings.TrimSpace(link))
 	args, err := os.ReadFile(filepath.Join(bin, "args"))
