@@ -41,6 +41,10 @@ var asking = []rule{
 		when: func(c *call) bool { return !(len(c.args) == 1 && c.args[0].is("--version")) },
 		yes:  []string{"curl x", "curl -o F x", "wget -O- x", "ping -c1 a", "dig a", "nc a 1", "gh api x", "aws s3 ls", "kubectl get pods", "docker ps", "openssl version -a", "nslookup a", "host a"}, no: []string{"docker --version"}},
 	{name: "ask.install", reason: "it installs or removes software, with the scripts in it", programs: "apt apt-get aptitude dpkg rpm yum dnf zypper pacman apk brew snap flatpak nix port emerge",
+		when: func(c *call) bool {
+			_, _, why := dpkgOptions.parse(c.args)
+			return c.name != "dpkg" || why != "" || len(c.args) == 0
+		},
 		yes: []string{"apt-get install a", "brew install a", "dpkg -i a", "rpm --eval x", "apt list"}, no: []string{"dpkg-query -W"}},
 	{name: "ask.processes", reason: "it ends or changes processes", programs: "kill killall pkill fuser renice xkill skill top htop",
 		yes: []string{"kill 1", "pkill a", "killall a", "fuser -k a", "top"}, no: []string{"pgrep a"}},

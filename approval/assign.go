@@ -152,13 +152,14 @@ var bashReads = func() map[string]bool {
 
 var bashPrefixes = []string{"BASH", "COMP_", "EPOCH", "LC_", "READLINE_", "LIMPET"}
 
-// mayHold reports whether a variable of the shell may be set, which no program gets unless it is exported.
+// mayHold reports whether a variable of the shell may be set, which no program gets unless it is exported. Of those that are not in lower case bash
+// reads the ones above.
 func (w *walker) mayHold(name string) bool {
 	if harmless(name) {
 		return true
 	}
 	exported := w.s.opts.Exported
-	return exported != nil && isName(name) && !exported(name) && !bashReads[name] && strings.ToUpper(name) == name &&
+	return exported != nil && isName(name) && !exported(name) && !bashReads[name] && (strings.ToUpper(name) == name || strings.ToLower(name) != name) &&
 		!slices.ContainsFunc(bashPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 

@@ -113,6 +113,27 @@ var builtins = func() map[string]bool {
 	return all
 }()
 
+// posixBuiltins are those of a sh that has no more than POSIX, local and type: dash, for one. There is no program for most of them.
+var posixBuiltins = func() map[string]bool {
+	all := make(map[string]bool)
+	for _, name := range strings.Fields(`. : [ alias bg break cd command continue echo eval exec exit export false fc fg getopts hash jobs kill local printf pwd read readonly return
+		set shift test times trap true type ulimit umask unalias unset wait`) {
+		all[name] = true
+	}
+	return all
+}()
+
+// isBuiltin reports whether the shell that reads the text has a builtin of that name, and the command is not run by a program.
+func (w *walker) isBuiltin(name string) bool {
+	switch {
+	case w.outside:
+		return false
+	case w.posix:
+		return posixBuiltins[name]
+	}
+	return builtins[name]
+}
+
 // namesOnly are programs that do not open the files that they name.
 var namesOnly = []string{"echo", "printf", "basename", "dirname", "test", "[", "ls", "cd", "stat", "readlink", "realpath", "which", "type", ":", "true"}
 

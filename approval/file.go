@@ -28,7 +28,7 @@ type lookup struct{ name, at string }
 // besides are programs that others look for in PATH by themselves, though no word of the command line names them. Some are shell scripts, as egrep is.
 var besides = map[string]string{
 	"egrep": "grep", "fgrep": "grep", "zcat": "gzip", "gzcat": "gzip", "git": "pager less", "systemctl": "pager less more", "journalctl": "pager less more",
-	"gh": "git", "watch": "sh", "dpkg-query": "pager less", "fd": "ls", "fdfind": "ls", "npx": "npm",
+	"gh": "git", "watch": "sh", "dpkg-query": "pager less", "dpkg": "dpkg-query pager less", "fd": "ls", "fdfind": "ls", "npx": "npm",
 	"tar": "gzip bzip2 xz lzma zstd lzip lzop compress", "file": "uncompress bzip2 lzip lz4 lrzip gzip xz zstd",
 }
 
@@ -41,7 +41,7 @@ func (c *call) locate(text string) {
 	if s.opts.File == nil {
 		return
 	}
-	if builtins[text] && !c.w.outside {
+	if c.w.isBuiltin(text) {
 		return
 	}
 	file, remembered := s.hashed(text)

@@ -52,7 +52,7 @@ func TestARuleIsForAFileThatNobodyCanReplace(t *testing.T) {
 		"env ls": "ls", "env cat a": "env", "timeout 5 ls": "ls", "nice cat a": "nice", "command ls": "ls", "bash -c 'ls'": "ls", "bash -c ls": "bash", "env -i ls": "ls", "ls | xargs cat": "cat", "ls | xargs": "xargs", "find . | xargs -0": "echo", "watch ls": "sh",
 		"find . -exec cat {} +": "cat", "find . -name x": "find", "git --version": "git", "git remote -v": "git",
 		// Programs with the names of builtins, where another program runs them.
-		"env echo a": "echo", "ls | xargs echo": "echo", "find . -exec test -f {} ';'": "test", "timeout 5 echo a": "echo", "nice env echo a": "echo", "env command ls": "command", "env bash -c ls": "bash",
+		"env echo a": "echo", "ls | xargs echo": "echo", "find . -exec test -f {} ';'": "test", "timeout 5 echo a": "echo", "nice env echo a": "echo", "env command ls": "command", "sh -c 'help'": "help", "sh -c 'ls; dirs'": "dirs", "dash -c 'caller'": "caller", "sh -c 'time ls'": "time", "sh -c 'time -p cat a'": "time", "env bash -c ls": "bash",
 		// Programs that others look for.
 		"egrep x a": "grep", "/usr/bin/egrep x a": "grep", "zcat a": "gzip", "tar -tf a": "gzip", "fd -l x": "ls", "file -z a": "xz", "dpkg-query -W": "less", "git branch --show-current": "less", "file -bz a": "xz", "file -bZ a": "gzip",
 	} {
@@ -63,7 +63,7 @@ func TestARuleIsForAFileThatNobodyCanReplace(t *testing.T) {
 		assert.Equal(t, home+" is /home/me/bin/"+home+", which this user can write", reason, script)
 	}
 	for script, home := range map[string]string{
-		"echo a": "echo", "test -f a": "test", "command cat a": "command", "cat a": "ls", "bash -c 'echo a'": "echo", "if true; then ls; fi": "true", "rg x": "ls", "file -b a": "xz", "git --no-pager --no-lazy-fetch -c core.fsmonitor=false branch -a": "less",
+		"echo a": "echo", "test -f a": "test", "help": "help", "dirs": "dirs", "time ls": "time", "bash -c 'time ls; dirs'": "dirs", "sh -c 'echo a; type ls'": "echo", "command cat a": "command", "cat a": "ls", "bash -c 'echo a'": "echo", "if true; then ls; fi": "true", "rg x": "ls", "file -b a": "xz", "git --no-pager --no-lazy-fetch -c core.fsmonitor=false branch -a": "less",
 	} {
 		assert.Equal(t, approval.Allow, approval.Judge(script, machine(home)).Verdict, "the builtin, or another program: %s", script)
 	}

@@ -69,7 +69,9 @@ var gitReads = map[string]struct {
 	"status": {optionSet{short: "sbu?z", long: "short branch porcelain? long untracked-files? ignored? ahead-behind no-ahead-behind show-stash no-column column? find-renames? no-renames ignore-submodules?"}, true, -1},
 	"diff": {optionSet{short: "puU:sbwzRaM?C?DS:G:", number: true, long: "stat? shortstat numstat name-only name-status cached staged check color? no-color word-diff? unified= diff-filter= summary patch no-patch minimal patience histogram " +
 		"ignore-space-change ignore-all-space ignore-blank-lines exit-code quiet raw compact-summary dirstat? merge-base find-renames? no-renames relative? src-prefix= dst-prefix= no-prefix text ignore-submodules? no-ext-diff no-textconv color-words? function-context"}, true, -1},
-	"blame": {optionSet{short: "lestwCMfnpL:", long: "porcelain line-porcelain date= show-email show-name show-number root since= ignore-rev= first-parent abbrev= color-lines color-by-age"}, true, -1},
+	"diff-index": {optionSet{short: "pmurRszM?C?", long: "cached name-only name-status quiet raw patch no-patch stat? numstat shortstat summary diff-filter= exit-code ignore-submodules? find-renames? no-renames full-index abbrev? merge-base"}, true, -1},
+	"diff-files": {optionSet{short: "purRszq", long: "name-only name-status quiet raw patch no-patch stat? numstat shortstat summary diff-filter= exit-code ignore-submodules? no-renames"}, true, -1},
+	"blame":      {optionSet{short: "lestwCMfnpL:", long: "porcelain line-porcelain date= show-email show-name show-number root since= ignore-rev= first-parent abbrev= color-lines color-by-age"}, true, -1},
 	"grep": {optionSet{short: "niIwvhHlLcEFGPopqWrA:B:C:e:m:z", number: true, long: "line-number ignore-case word-regexp invert-match files-with-matches name-only files-without-match count extended-regexp fixed-strings perl-regexp basic-regexp heading break " +
 		"and or not all-match quiet max-depth= context= after-context= before-context= cached untracked full-name color? no-color show-function function-context max-count= recursive no-recursive only-matching column text"}, true, -1},
 	"cat-file":     {optionSet{short: "tspe"}, false, 2},

@@ -270,7 +270,7 @@ func (w *walker) program(text string) (change, bool) {
 	if c, is := l.names[text]; is {
 		return c, true
 	}
-	if builtins[text] && !w.outside || strings.Contains(text, "/") { // A name with a slash is looked for nowhere (bash(1), Command Execution).
+	if w.isBuiltin(text) || strings.Contains(text, "/") { // A name with a slash is looked for nowhere (bash(1), Command Execution).
 		return change{}, false
 	}
 	if file, is := l.hashed[text]; is && !w.outside && (base(file) != text || !l.there(file)) {

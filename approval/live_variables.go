@@ -48,7 +48,7 @@ var readBy = map[string]string{
 	"ruby": "GEM BUNDLE", "java": "JDK", "rustc": "RUST CARGO", "cmake": "CC CXX", "make": "MFLAGS",
 	"ps": "PROC CMD_ENV UNIX95", "pgrep": "PROC", "pidof": "PROC", "watch": "PROC", "free": "PROC", "uptime": "PROC", "vmstat": "PROC", "w": "PROC",
 	"lsblk": "BLKID MOUNT SMARTCOLS", "findmnt": "MOUNT SMARTCOLS", "lscpu": "SMARTCOLS",
-	"systemctl": "SYSTEMD DBUS PAGER LESS EDITOR", "journalctl": "SYSTEMD DBUS PAGER LESS", "dpkg-query": "DPKG PAGER LESS",
+	"systemctl": "SYSTEMD DBUS PAGER LESS EDITOR", "journalctl": "SYSTEMD DBUS PAGER LESS", "dpkg-query": "DPKG PAGER LESS", "dpkg": "DPKG PAGER LESS",
 	"jq": "JQ", "tree": "TREE", "xargs": "", "env": "", "timeout": "", "nice": "", "command": "", "builtin": "",
 }
 

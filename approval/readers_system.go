@@ -7,6 +7,9 @@ import (
 
 const tellsSystem = "it says what is known of the system"
 
+// dpkgOptions are those by which dpkg lists what is installed.
+var dpkgOptions = optionSet{short: "LlsS", long: "listfiles list status search print-architecture print-foreign-architectures"}
+
 // systemReaders tell of the machine and its processes.
 var systemReaders = []reader{
 	{name: "read.uname", reason: tellsSystem, programs: "uptime free lscpu lsblk lsmod lsusb lspci findmnt vmstat iostat mpstat w who last", most: -1,
@@ -48,6 +51,9 @@ var systemReaders = []reader{
 	{name: "read.dpkg", reason: tellsSystem, programs: "dpkg-query", most: -1,
 		options: optionSet{short: "WLSsf:", long: "show listfiles search status showformat="},
 		yes:     []string{"dpkg-query -W bash", "dpkg-query -L bash"}, no: []string{"dpkg-query --admindir=x -W", "dpkg -i a", "apt-get install a", "dpkg-query --load-avail -W"}},
+	{name: "read.dpkg-list", reason: tellsSystem, programs: "dpkg", most: -1,
+		options: dpkgOptions,
+		yes:     []string{"dpkg -L bash", "dpkg -l", "dpkg --print-architecture"}, no: []string{"dpkg -i a", "dpkg --pending --configure", "dpkg --root=x -l", "dpkg -Lr bash", "dpkg --admindir x -l", "dpkg"}},
 	{name: "read.version", reason: "it prints a version", programs: "python3 python node gcc g++ cc clang docker podman ruby perl java rustc make cmake", own: versionAllows,
 		yes: []string{"python3 --version", "node --version", "gcc --version"}, no: []string{"python3 -c x", "python3 --version x.py", "node -e x", "perl -v -e x", "make", "make -n", "python3 -m json.tool", "gcc -wrapper x a.c"}},
 	{name: "read.dmesg", reason: tellsSystem, programs: "dmesg", most: 0,

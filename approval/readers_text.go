@@ -50,11 +50,14 @@ var textReaders = []reader{
 			"ignore-case ignore-matching-lines= new-file text exclude= color? minimal suppress-common-lines no-dereference ed normal rcs show-c-function show-function-line= label= strip-trailing-cr unidirectional-new-file speed-large-files tabsize= expand-tabs initial-tab", number: true, whole: true},
 		yes: []string{"diff -u a b", "diff -rq a b", "diff <(sort -- a) <(sort -- b)"}, no: []string{"diff -l a b", "diff --paginate a b", "diff <(touch a) b"}},
 	{name: "read.grep", reason: readsFiles, programs: "grep egrep fgrep", most: -1,
-		options: optionSet{short: "EFGPe:iyvwxcLlm:oqsbHhnTzA:B:C:aIUrRD:d:u", long: "extended-regexp fixed-strings basic-regexp perl-regexp regexp= ignore-case no-ignore-case invert-match word-regexp line-regexp count color? colour? " +
+		options: optionSet{short: "EFGPe:f:iyvwxcLlm:oqsbHhnTzA:B:C:aIUrRD:d:u", long: "extended-regexp fixed-strings basic-regexp perl-regexp regexp= file= ignore-case no-ignore-case invert-match word-regexp line-regexp count color? colour? " +
 			"files-without-match files-with-matches max-count= only-matching quiet silent no-messages byte-offset with-filename no-filename label= line-number initial-tab null after-context= before-context= context= text binary-files= " +
 			"recursive dereference-recursive devices= directories= exclude= exclude-dir= include= line-buffered null-data binary", number: true, whole: true},
 		check: grepRoot,
-		yes:   []string{"grep -rn foo .", `grep -E "$x" *.go`, "grep -rn --include='*.go' x .", "grep -5 a b", "grep -v '^#' a | wc -l"}, no: []string{"grep -f F a", "grep -r x /", "grep --inc='*' a b", "grep --nosuch a"}},
+		yes:   []string{"grep -rn foo .", `grep -E "$x" *.go`, "grep -rn --include='*.go' x .", "grep -5 a b", "grep -v '^#' a | wc -l", "grep -vf F a", "grep --file=F a"}, no: []string{"grep -f ~/.ssh/id_rsa a", "grep -f~/.ssh/id_rsa a", "grep --file=/root/.ssh/id_rsa a", "grep -f - a <~/.netrc", "grep -r x /", "grep --inc='*' a b", "grep --nosuch a"}},
+	{name: "read.gofmt", reason: readsFiles, programs: "gofmt", most: -1,
+		options: optionSet{short: "lds"},
+		yes:     []string{"gofmt -l .", "gofmt -s -d a.go"}, no: []string{"gofmt -w .", "gofmt -lw .", "gofmt -w=true .", "gofmt -cpuprofile F a.go", "gofmt --w a.go"}},
 	{name: "read.rg", reason: readsFiles, programs: "rg", most: -1,
 		options: optionSet{short: "nNHIliwxvcoFPSsuUqabLpe:g:t:T:A:B:C:m:M:j:d:0.", long: "line-number no-line-number with-filename no-filename files-with-matches files-without-match ignore-case smart-case case-sensitive word-regexp line-regexp " +
 			"invert-match count count-matches only-matching fixed-strings pcre2 multiline quiet text follow hidden no-ignore no-ignore-vcs no-heading heading pretty color= colors= column files glob= iglob= type= type-not= type-list after-context= " +

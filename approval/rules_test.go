@@ -70,7 +70,7 @@ func TestVariablesOfTheShellAloneAreHarmless(t *testing.T) {
 	for script, want := range map[string]approval.Verdict{
 		"RES=1": approval.Allow, "read -r RES": approval.Allow, "for FILE in *; do echo \"$FILE\"; done": approval.Allow, "unset RES": approval.Allow, "echo $\"Press Enter\"": approval.Allow, "N=1; N=2; echo $N": approval.Allow,
 		"GOPATH=/tmp": approval.Ask, "read -r PATH": approval.Ask, "IFS=,": approval.Ask, "BASH_ENV=x": approval.Ask, "PS4='$(x)'": approval.Ask, "PROMPT_COMMAND=x": approval.Ask, "COMP_WORDBREAKS=x": approval.Ask,
-		"TMPDIR=/x": approval.Ask, "HISTFILE=x": approval.Ask, "OPTIND=2": approval.Ask, "LIMPET_X=1": approval.Ask, "Mixed=1": approval.Ask, "for PATH in *; do ls; done": approval.Ask,
+		"TMPDIR=/x": approval.Ask, "HISTFILE=x": approval.Ask, "OPTIND=2": approval.Ask, "LIMPET_X=1": approval.Ask, "Mixed=1": approval.Allow, "HostName=$(hostname)": approval.Allow, "for PATH in *; do ls; done": approval.Ask,
 		"RES=1 ls": approval.Ask, "export RES=1": approval.Ask, "RES=1; export RES": approval.Ask, "declare -x RES=1": approval.Ask, "set -a; RES=1": approval.Ask, "env RES=1 ls": approval.Ask, "LD_PRELOAD=/x ls": approval.Ask,
 		"TEXTDOMAIN=x; echo $\"a\"": approval.Ask, "read TEXTDOMAIN; echo $\"a\"": approval.Ask, "RES=$(rm a)": approval.Ask, "read -r 'RES[$(x)]'": approval.Ask, "RES[$(x)]=1": approval.Ask,
 	} {

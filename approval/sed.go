@@ -114,7 +114,7 @@ func (s *sedScript) address() bool {
 	return true
 }
 
-// pattern reads up to the delimiter. Brackets with a delimiter in them may be read in two ways.
+// pattern reads up to the delimiter. Brackets with a delimiter in them, or with a backslash before one, may be read in two ways.
 func (s *sedScript) pattern(end byte) bool {
 	bracket := false
 	for ; s.i < len(s.text); s.i++ {
@@ -122,7 +122,7 @@ func (s *sedScript) pattern(end byte) bool {
 		case c == '\n':
 			return false
 		case c == '\\':
-			if s.i++; bracket || s.i == len(s.text) || s.text[s.i] == '\n' {
+			if s.i++; s.i == len(s.text) || s.text[s.i] == '\n' || bracket && (s.text[s.i] == end || strings.IndexByte("[]", s.text[s.i]) >= 0) {
 				return false
 			}
 		case c == end:

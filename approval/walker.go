@@ -21,6 +21,7 @@ type walker struct {
 	document bool             // input is a here-document, and no here-string
 	root     bool             // the command is run by sudo
 	another  bool             // another shell reads the text, which remembers no files of programs
+	posix    bool             // a sh reads the text, which may know no more builtins than POSIX has
 	outside  bool             // the command is run by a program, which knows no builtins and functions
 	piped    string           // the program that the standard input of the command comes from, if any
 }
@@ -103,7 +104,7 @@ func (w *walker) inner(text string, v value, posix bool) {
 	}
 	w.live(text, from, to)
 	in := w.s.walker(file, at)
-	in.depth, in.another = w.depth+1, true
+	in.depth, in.another, in.posix = w.depth+1, true, posix
 	in.statements(file.Stmts)
 }
 
@@ -185,6 +186,12 @@ func (w *walker) command(stmt *syntax.Stmt) {
 	case *syntax.DeclClause:
 		w.declare(cmd)
 	case *syntax.TimeClause:
+		if w.posix { // There it is a program.
+			c := &call{w: w, name: "time"}
+			c.from, c.to = w.node(cmd)
+			c.locate(c.name)
+			c.add(Allow, "wrapper.time", "it runs a command, which is judged by itself")
+		}
 		if cmd.Stmt != nil {
 			w.statement(cmd.Stmt)
 		}
