@@ -44,6 +44,8 @@ var workloads = []workload{
 	{"terminals", "many terminals at once", (*bench).manyTerminals},
 	{"kept", "a builtin in a session of another process, and many of those", (*bench).keptTrue},
 	{"remote", "a builtin on another machine, over ssh", (*bench).remoteTrue},
+	{"remotelink", "the same on a way that takes time", (*bench).remoteLink},
+	{"remoteoutput", "much output over ssh, and a builtin beside it", (*bench).remoteOutput},
 	{"container", "a builtin in a container", (*bench).containerTrue},
 	{"remotes", "many sessions in many containers", (*bench).manyRemote},
 	{"mcp", "a builtin, by the Model Context Protocol", (*bench).mcpTrue},

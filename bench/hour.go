@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ func (b *bench) hour() error {
 }
 
 // hourOf runs the commands on two sides, in clones of their own, for some rounds.
-func (b *bench) hourOf(stages []stage, limpet, bash *visitor, where string) error {
+func (b *bench) hourOf(stages []stage, limpet, bash *visitor, where string, targets ...target) error {
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func (b *bench) hourOf(stages []stage, limpet, bash *visitor, where string) erro
 			return err
 		}
 	}
-	b.reportHour(limpet, bash, where)
+	b.reportHour(limpet, bash, where, targets)
 	return nil
 }
 
@@ -157,15 +158,13 @@ func (v *visitor) do(b *bench, script string, command bool) (output, error) {
 }
 
 // reportHour adds two comparisons: the whole hour, most of which is the
-// programs' own time, and the median command.
-func (b *bench) reportHour(limpet, bash *visitor, where string) {
+// programs' own time, and the median command, which the targets are of.
+func (b *bench) reportHour(limpet, bash *visitor, where string, targets []target) {
 	count := len(bash.each) / len(bash.totals)
 	whole, each := fmt.Sprintf("an hour's %d commands%s", count, where), "their median"+where
-	for _, pair := range [][]series{
-		{{whole, "", limpetName, limpet.totals}, {whole, "", bash.name(), bash.totals}},
-		{{each, "", limpetName, limpet.each}, {each, "", bash.name(), bash.each}},
-	} {
-		b.report.Series = append(b.report.Series, pair...)
-		b.report.compare(pair)
-	}
+	totals := []series{{whole, "", limpetName, limpet.totals}, {whole, "", bash.name(), bash.totals}}
+	commands := []series{{each, "", limpetName, limpet.each}, {each, "", bash.name(), bash.each}}
+	b.report.Series = append(b.report.Series, slices.Concat(totals, commands)...)
+	b.report.compare(totals)
+	b.report.compare(commands, targets...)
 }
