@@ -73,6 +73,13 @@ func readFrame(r *bufio.Reader) (f frame, err error) {
 	if size > most || f.offset+size < 0 || f.missed > f.offset {
 		return f, errFrame
 	}
+	if size <= mostChunk {
+		f.data = make([]byte, size)
+		if _, err := io.ReadFull(r, f.data); err != nil {
+			return f, cutOff(err)
+		}
+		return f, nil
+	}
 	// It grows with what comes, not with what is announced.
 	var data bytes.Buffer
 	if _, err := io.CopyN(&data, r, size); err != nil {

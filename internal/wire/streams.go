@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -28,13 +29,50 @@ type streams struct {
 	deserted func() // is called when those who read are gone for good, before the end; may be nil
 }
 
-// tape is the end of a stream.
+// tape is the end of a stream, in blocks of at most mostChunk bytes. Blocks end between two runes, if the writes did. Bytes
+// that are in a block are never changed, so readers have them without a copy.
 type tape struct {
-	from int64 // the offset of the first byte
-	b    []byte
+	from   int64 // the offset of the first byte
+	size   int64 // the bytes of all blocks
+	blocks [][]byte
 }
 
-func (t *tape) end() int64 { return t.from + int64(len(t.b)) }
+func (t *tape) end() int64 { return t.from + t.size }
+
+// write appends a copy of p.
+func (t *tape) write(p []byte) {
+	for len(p) > 0 {
+		var b []byte
+		if i := len(t.blocks) - 1; i >= 0 && len(t.blocks[i])+len(p) <= mostChunk {
+			t.blocks[i], b = append(t.blocks[i], p...), p
+		} else {
+			b = append(b, piece(p)...)
+			t.blocks = append(t.blocks, b)
+		}
+		t.size += int64(len(b))
+		p = p[len(b):]
+	}
+}
+
+// drop gives up the blocks that end at an offset or before it.
+func (t *tape) drop(to int64) {
+	for len(t.blocks) > 0 && t.from+int64(len(t.blocks[0])) <= to {
+		n := int64(len(t.blocks[0]))
+		t.from, t.size = t.from+n, t.size-n
+		t.blocks[0], t.blocks = nil, t.blocks[1:]
+	}
+}
+
+// at returns what one block has from an offset on, or nil if the tape does not have that.
+func (t *tape) at(offset int64) []byte {
+	start := t.end()
+	for _, b := range slices.Backward(t.blocks) { // Most readers are near the end.
+		if start -= int64(len(b)); start <= offset {
+			return b[min(offset-start, int64(len(b))):]
+		}
+	}
+	return nil
+}
 
 // reader is where somebody is who reads.
 type reader struct {
@@ -56,7 +94,7 @@ type writer struct {
 func (w writer) Write(p []byte) (int, error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	w.s.of[w.i].b = append(w.s.of[w.i].b, p...)
+	w.s.of[w.i].write(p)
 	w.s.trim(w.i)
 	w.s.told()
 	return len(p), nil
@@ -71,21 +109,13 @@ func (s *streams) told() {
 // trim gives up what nobody needs, or is too much. The caller holds mu.
 func (s *streams) trim(i int) {
 	t := &s.of[i]
-	if len(t.b) < 2*leastKept {
-		return
-	}
 	from := t.end() - leastKept
 	for r := range s.readers {
 		if r.want[i] {
 			from = min(from, r.at[i]-leastKept)
 		}
 	}
-	from = max(from, t.end()-mostKept)
-	if from-t.from < max(leastKept, int64(len(t.b)/4)) {
-		return // It would be a move of much for little.
-	}
-	t.b = append([]byte(nil), t.b[from-t.from:]...)
-	t.from = from
+	t.drop(max(from, t.end()-mostKept))
 }
 
 // end says what came of the command. Who still reads gets the rest.
@@ -154,7 +184,7 @@ func (s *streams) read(i int, at int64) frame {
 	f := frame{stream: i + 1, offset: at}
 	t := &s.of[i]
 	if at >= t.from && at < t.end() {
-		f.data = piece(t.b[at-t.from:])
+		f.data = t.at(at)
 		return f
 	}
 	if s.res != nil {
@@ -166,7 +196,7 @@ func (s *streams) read(i int, at int64) frame {
 	}
 	if at < t.from { // It came too fast.
 		f.offset, f.missed = t.from, t.from-at
-		f.data = piece(t.b)
+		f.data = t.at(t.from)
 	}
 	return f
 }
@@ -190,7 +220,7 @@ func kept(f frame, o command.Output) frame {
 	return f
 }
 
-// piece is a copy of what one frame can have, without a rune that is cut in two.
+// piece is what one frame can have of b, without a rune that is cut in two.
 func piece(b []byte) []byte {
 	if len(b) > mostChunk {
 		b = b[:mostChunk]
@@ -198,5 +228,5 @@ func piece(b []byte) []byte {
 			b = b[:n]
 		}
 	}
-	return append([]byte(nil), b...)
+	return b
 }

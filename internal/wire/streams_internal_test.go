@@ -1,9 +1,14 @@
 package wire
 
 import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/command"
 )
@@ -36,12 +41,52 @@ func TestATapeKeepsWhatIsReadSlowly(t *testing.T) {
 	assert.Len(t, frames, 1)
 	assert.Positive(t, frames[0].missed)
 	assert.GreaterOrEqual(t, s.of[0].end()-frames[0].offset, int64(mostKept))
-	assert.Less(t, len(s.of[0].b), 2*mostKept)
+	assert.Less(t, s.of[0].size, int64(mostKept+mostChunk))
 	s.leave(slow, true)
 	_, _ = w.Write(piece) // As above.
-	assert.LessOrEqual(t, len(s.of[0].b), 2*leastKept)
+	assert.LessOrEqual(t, s.of[0].size, int64(leastKept+mostChunk))
 	late := s.join(0, -1)
 	frames, _, _ = s.next(late)
 	assert.Equal(t, s.of[0].from, frames[0].offset)
 	assert.Equal(t, frames[0].offset, frames[0].missed)
+}
+
+// Readers at different places get every byte that was written, in frames of a bounded size that cut no rune, also while more is written.
+func TestATapeIsReadAsItWasWritten(t *testing.T) {
+	s := newStreams()
+	w := writer{s, 0}
+	first, second := s.join(0, -1), s.join(0, -1)
+	var wrote, eager, lazy []byte
+	read := func(r *reader, all *[]byte) bool {
+		frames, _, _ := s.next(r)
+		for _, f := range frames {
+			assert.Zero(t, f.missed)
+			assert.EqualValues(t, len(*all), f.offset)
+			assert.LessOrEqual(t, len(f.data), mostChunk)
+			assert.True(t, utf8.Valid(f.data), "no rune is cut")
+			*all = append(*all, f.data...)
+		}
+		return len(frames) > 0
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for len(wrote) < 4<<20 { // Less than is kept.
+		p := []byte(strings.Repeat("a\u00e9\u20ac\U0001f600", 1+random.IntN(1<<random.IntN(16))))
+		n, err := w.Write(p)
+		require.NoError(t, err)
+		require.Equal(t, len(p), n)
+		wrote = append(wrote, p...)
+		clear(p) // It is the caller's.
+		read(first, &eager)
+		if random.IntN(8) == 0 {
+			read(second, &lazy)
+		}
+	}
+	for read(first, &eager) || read(second, &lazy) {
+	}
+	assert.True(t, bytes.Equal(wrote, eager))
+	assert.True(t, bytes.Equal(wrote, lazy))
+	late := s.join(int64(len(wrote))-10, -1)
+	frames, _, _ := s.next(late)
+	require.Len(t, frames, 1)
+	assert.Equal(t, wrote[len(wrote)-10:], frames[0].data, "from the middle of a block")
 }
