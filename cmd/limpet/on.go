@@ -40,7 +40,7 @@ func (k *keptShell) temporary(ctx context.Context, h *host.Host, spec *keeper.Sp
 	if err != nil {
 		return err
 	}
-	info, err := kept.Info(ctx)
+	info, err := kept.InfoThen(ctx)
 	if err != nil {
 		kept.Disconnect()
 		return err

@@ -233,7 +233,7 @@ func foundAs(ctx context.Context, r keeper.Place, name string, spec *keeper.Spec
 	if err != nil {
 		return nil, session.Info{}, err
 	}
-	info, err := kept.Info(ctx)
+	info, err := kept.InfoThen(ctx)
 	if err != nil {
 		kept.Disconnect()
 		return nil, info, err

@@ -2,7 +2,7 @@
 // output for a pipe, and passes requests on to the keepers of that machine.
 //
 //	GET  /v1/kept?all=1             a list of keeper.Listed
-//	PUT  /v1/kept/NAME              {"spec"}: opens the session, which is made if there is a spec; keeper.Opened
+//	PUT  /v1/kept/NAME              {"spec"}: opens the session, which is made if there is a spec; keeper.Opened, with its session.Info
 //	POST /v1/kept/NAME/close        {"session", "forget"}: ends the session of that name and ID, and waits until its keeper is gone
 //	POST /v1/kept/NAME/upgrade      {"session", "no_wait", "force"}: has the session kept by this program; {"lost"}
 //	POST /v1/kept/NAME/kill         ends a keeper that does not answer

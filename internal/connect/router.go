@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/internal/keeper"
@@ -134,16 +135,25 @@ func (rt *router) open(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	opened := k.Opened()
+	ctx, cancel := context.WithTimeout(r.Context(), infoPatience)
+	defer cancel()
+	if info, err := k.Info(ctx); err == nil { // Else the client asks, and is told why not.
+		opened.Info = &info
+	}
 	id := k.Record.SessionID()
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if rt.known[id] != nil {
 		k.Disconnect()
-		return k.Opened(), nil
+		return opened, nil
 	}
 	rt.known[id] = k
-	return k.Opened(), nil
+	return opened, nil
 }
+
+// infoPatience is how long the answer to who opens a session waits for what is known of it, which saves the client a round trip.
+const infoPatience = time.Second
 
 // find returns the session that a request means.
 func (rt *router) find(ctx context.Context, name, id string) (*keeper.Kept, error) {

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -110,6 +111,11 @@ func TestASessionIsKeptOverThere(t *testing.T) {
 	assert.Zero(t, brought, "it is there")
 	s, err = h.Session(testenv.Context(t), "b", nil)
 	require.NoError(t, err)
+	over, end := context.WithCancel(t.Context())
+	end()
+	info, err := s.InfoThen(over)
+	require.NoError(t, err, "it came with the answer: nothing more is asked")
+	assert.Equal(t, "/tmp", info.Dir)
 	res, err = s.Run(testenv.Context(t), "echo $PWD $x $HOME")
 	require.NoError(t, err)
 	assert.Equal(t, "/tmp 1 "+m.home+"\n", res.Stdout.String())

@@ -42,6 +42,7 @@ type Kept struct {
 	Made bool // by this call
 	Was  *End // how the one of that name before it has ended, if that is not long ago
 
+	then     *session.Info // see InfoThen; may be nil
 	client   *wire.Client
 	place    Place
 	registry *Registry              // of this machine; nil if the place is another

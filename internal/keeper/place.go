@@ -5,6 +5,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/internal/wire"
+	"github.com/limpet-sh/limpet/session"
 )
 
 // Place is where sessions are kept: the [Registry] of a directory of this machine, or that of another one.
@@ -36,15 +37,26 @@ type Opened struct {
 	Record Record `json:"record"`
 	Made   bool   `json:"made,omitempty"`
 	Was    *End   `json:"was,omitempty"`
+
+	Info *session.Info `json:"info,omitempty"` // of then; nil if that is not known
 }
 
 // Elsewhere returns a session of another place, whose keeper a client reaches. Disconnect disconnects the client.
 func Elsewhere(place Place, client *wire.Client, o Opened) *Kept {
-	return &Kept{Session: client.Session(o.Record.Name), Record: o.Record, Made: o.Made, Was: o.Was, client: client, place: place}
+	return &Kept{Session: client.Session(o.Record.Name), Record: o.Record, Made: o.Made, Was: o.Was, then: o.Info, client: client, place: place}
 }
 
 // Opened is what is known of it since it was opened.
-func (k *Kept) Opened() Opened { return Opened{k.Record, k.Made, k.Was} }
+func (k *Kept) Opened() Opened { return Opened{k.Record, k.Made, k.Was, k.then} }
+
+// InfoThen returns the Info of when the session was opened. It asks the session only if that did not come with the answer, as from the
+// program of another machine it does, to which the way may be long.
+func (k *Kept) InfoThen(ctx context.Context) (session.Info, error) {
+	if k.then != nil {
+		return *k.then, nil
+	}
+	return k.Info(ctx)
+}
 
 // Forward sends a request of another program on to the keeper: see [wire.Client.Forward].
 func (k *Kept) Forward(ctx context.Context, method, path string, body []byte) (*jsonhttp.Answer, error) {
