@@ -1,6 +1,6 @@
 // Bench compares a persistent shell with a fresh bash per command, end to end:
 //
-//	go -C bench run .            # everything, about five minutes
+//	go -C bench run .            # everything, which takes minutes
 //	go -C bench run . -quick     # a tenth of the work
 //	go -C bench run . -smoke     # each workload, once or twice: does it run at all?
 //	go -C bench run . -only true,start
