@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ type File struct {
 	// Why says why the file is not trusted, as in "which this user can write". It is empty if nobody but an administrator can replace the
 	// file, a directory that leads to it, or a symbolic link on the way.
 	Why string
-	// State is another one whenever the file has other bytes; empty if that is not known.
+	// State changes when the file is replaced, or written to; empty if that is not known.
 	State string
 	// Program is what env looks for in PATH when the file runs: that of a first line "#!/usr/bin/env node" is node. Empty for other files.
 	Program string
@@ -22,7 +23,7 @@ type File struct {
 // found is the file of a program, as a judgement remembers it.
 type found struct{ path, state string }
 
-// lookup is a name, and the path that it was found at: one name may lead to several files in a script, as bash remembers some, and env does not.
+// lookup is a name and the path where it was found. A script may use one name for two files: bash runs the one it remembers, env searches PATH.
 type lookup struct{ name, at string }
 
 // besides are programs that others look for in PATH by themselves, though no word of the command line names them. Some are shell scripts, as egrep is.
@@ -32,7 +33,7 @@ var besides = map[string]string{
 	"tar": "gzip bzip2 xz lzma zstd lzip lzop compress", "file": "uncompress bzip2 lzip lz4 lrzip gzip xz zstd",
 }
 
-// mostInterpreters bounds how many files are interpreters of each other, as Linux does.
+// mostInterpreters bounds how many programs env looks for, each for the one before.
 const mostInterpreters = 5
 
 // locate finds the file that runs for the command's name, and why that is not trusted. Without a PATH, or Options.File, nothing is known of it.
@@ -70,7 +71,7 @@ func (c *call) aside(other string) {
 	c.file, c.beside = own, c.distrust != ""
 }
 
-// doesWithout reports whether a program does not look for what it looks for else, as its options are.
+// doesWithout reports whether the command's options keep its program from starting the other one.
 func (c *call) doesWithout(other string) bool {
 	switch {
 	case c.name == "file": // It looks into a compressed file only if it is told to.
@@ -125,11 +126,10 @@ func (c *call) searchIn(text string, dirs []string) {
 func (c *call) judgeFile(text, at string, f File) {
 	c.file = found{f.Path, f.State}
 	c.w.s.resolved[lookup{text, at}] = c.file
+	if f.Program != "" {
+		c.interpreter(text, f)
+	}
 	if f.Why == "" {
-		if c.depth++; f.Program != "" && c.depth <= mostInterpreters {
-			c.aside(f.Program)
-		}
-		c.depth--
 		return
 	}
 	if c.distrust = c.w.s.changedPath() + text + " is " + at; text == at {
@@ -139,6 +139,29 @@ func (c *call) judgeFile(text, at string, f File) {
 		c.distrust += ", which leads to " + f.Path
 	}
 	c.distrust += ", " + f.Why
+}
+
+// interpreter looks for what env runs for a file. Of a file that is not trusted the state is then that of both: a rule is for them as they were.
+func (c *call) interpreter(text string, f File) {
+	if c.depth >= mostInterpreters {
+		c.distrust, c.beside = text+" is run by too many interpreters", true
+		return
+	}
+	own := c.file
+	c.file = found{}
+	c.depth++
+	c.search(f.Program)
+	c.depth--
+	by := c.file
+	c.file = own
+	if f.Why == "" {
+		c.beside = c.distrust != ""
+		return
+	}
+	c.file.state = fmt.Sprintf("%s by %q %s", own.state, by.path, by.state)
+	if own.state == "" || by.path != "" && by.state == "" {
+		c.file.state = ""
+	}
 }
 
 // fits reports whether a rule that allows is for the file that runs. A rule without a file is for files that are trusted, as far as that is known. No rule is

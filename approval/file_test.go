@@ -273,7 +273,34 @@ func TestTheInterpreterThatEnvFindsCounts(t *testing.T) {
 	nested := map[string]string{"/usr/bin/ls": "cat", "/usr/bin/cat": "node"}
 	assert.Equal(t, approval.Ask, approval.Judge("ls", interpreted(machine("node"), nested)).Verdict)
 	ring := map[string]string{"/usr/bin/ls": "cat", "/usr/bin/cat": "ls"}
-	assert.Equal(t, approval.Allow, approval.Judge("ls", interpreted(machine(), ring)).Verdict, "Linux refuses to run it")
+	assert.Equal(t, approval.Ask, approval.Judge("ls", interpreted(machine(), ring)).Verdict)
+
+	// A rule for a file of the user's is for what env finds for it, too.
+	tool := map[string]string{"/home/me/bin/tool": "node"}
+	q := approval.Question{Script: "tool x", Dir: "/src", Judgement: approval.Judge("tool x", interpreted(machine("tool"), tool))}
+	rules, always := q.Always("/src", time.Time{})
+	require.True(t, always)
+	opts := interpreted(machine("tool"), tool)
+	opts.Own = rules
+	assert.Equal(t, approval.Allow, approval.Judge("tool x", opts).Verdict)
+	opts = interpreted(machine("tool", "node"), tool)
+	opts.Own = rules
+	assert.Equal(t, approval.Ask, approval.Judge("tool x", opts).Verdict, "a node was put into PATH")
+	q.Judgement = approval.Judge("tool x", interpreted(machine("tool", "node"), tool))
+	rules, always = q.Always("/src", time.Time{})
+	require.True(t, always)
+	opts.Own = rules
+	assert.Equal(t, approval.Allow, approval.Judge("tool x", opts).Verdict)
+
+	opts = machine("tool")
+	at := opts.File
+	opts.File = func(path string) approval.File {
+		f := at(path)
+		f.State = ""
+		return f
+	}
+	_, always = approval.Question{Script: "tool x", Dir: "/src", Judgement: approval.Judge("tool x", opts)}.Always("/src", soon)
+	assert.False(t, always, "it cannot be known when the file is another one")
 }
 
 // Bash remembers one file for a name, and env finds another: both count.

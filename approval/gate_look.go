@@ -53,7 +53,7 @@ func (g *Gate) see(ctx context.Context, q *Question) (sight, error) {
 const mostLooks = 3
 
 // look sets what the shell has. A look waits for the scripts that run before it, which count as changes only when they begin: what it saw is behind all of
-// them if none was counted meanwhile. If some always are, what it saw belongs to the count before, with which no Pass holds.
+// them if none was counted meanwhile. If the count changes during each look, the state keeps the older count, and Pass.Holds returns false.
 func (g *Gate) look(ctx context.Context, q *Question, s *sight) (err error) {
 	for range mostLooks {
 		s.changes = g.changed()

@@ -280,6 +280,9 @@ func (q Question) Always(dir string, until time.Time) (rules []Own, ok bool) {
 		if f.Verdict == Allow {
 			continue
 		}
+		if f.File != "" && f.FileState == "" {
+			return nil, false // It may be another file next, and an empty FileState means any.
+		}
 		if f.Kind != KindCommand || len(f.Words) == 0 || neverAlways(f.Words[0]) || strings.HasPrefix(f.Rule, "own.") {
 			return nil, false
 		}

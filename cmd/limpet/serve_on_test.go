@@ -223,7 +223,7 @@ func TestServeSaysWhichMachineIsNotReached(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", testenv.TempDir(t))
 	for flags, want := range map[string]string{
 		"--on exec:false":                 `reach "exec:false": the machine was not reached: false ended with exit code 1`,
-		"--on exec:false --on exec:false": `invalid argument "exec:false" for "--on" flag: is said twice`,
+		"--on exec:false --on exec:false": `invalid argument "exec:false" for "--on" flag: it is given twice`,
 		"--agents /":                      "--agents means nothing without --on",
 	} {
 		out, err := exec.Command("limpet", append([]string{"serve"}, strings.Fields(flags)...)...).CombinedOutput()

@@ -212,7 +212,11 @@ func (h *Host) dialAgain(ctx context.Context) (link, connect.Hello, error) {
 		if err == nil {
 			if why := other(before, hello); why != nil {
 				l.close()
-				return nil, none, &Error{Op: "reach", Target: h.target, Err: fmt.Errorf("%w: %w", ErrLost, why), Remedy: "dial it anew, if that is the one"}
+				err := &Error{Op: "reach", Target: h.target, Err: fmt.Errorf("%w: %w", ErrLost, why), Remedy: "dial it anew, if that is the one"}
+				h.mu.Lock()
+				h.failed = err
+				h.mu.Unlock()
+				return nil, none, err
 			}
 			return l, hello, nil
 		}

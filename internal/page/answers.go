@@ -140,7 +140,7 @@ func (h *Handler) serveAnswer(w http.ResponseWriter, r *http.Request, id string)
 		refuse(w, status, err.Error())
 		return
 	case !h.opts.Answering:
-		refuse(w, http.StatusForbidden, fmt.Sprintf("nothing is answered here: limpet serve was started without --allow-answers; answer at a terminal: limpet approvals answer %s", at(cut(id, mostTarget))))
+		refuse(w, http.StatusForbidden, fmt.Sprintf("nothing is answered here: limpet serve was started without --allow-answers; answer at a terminal: limpet approvals answer %s", at(cut(id, mostBrief))))
 		return
 	case fromSession(r):
 		refuse(w, http.StatusForbidden, questions.ErrWithin.Error())

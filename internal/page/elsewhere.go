@@ -18,11 +18,11 @@ const (
 	// mostElsewhere bounds the sessions, and the questions, of another machine that are shown.
 	mostElsewhere = 100
 
-	// mostTarget is as many bytes as the name of another machine has.
-	mostTarget = 1 << 10
-
 	// elsewherePatience is how long a list waits for another machine, before it has what that has said last.
 	elsewherePatience = 500 * time.Millisecond
+
+	// dialPatience is how long a machine is waited for that is being dialled again, while nobody waits for its answer.
+	dialPatience = time.Minute
 
 	// questionPause is how often another machine is asked for its questions while somebody is to be told of them.
 	questionPause = 2 * time.Second
@@ -33,6 +33,7 @@ type elsewhere struct {
 	Elsewhere
 	sessions  inquiry[keeper.Listed]
 	questions inquiry[questions.Open]
+	told      perMinute // notices
 }
 
 func newElsewhere(of Elsewhere) *elsewhere {
@@ -57,7 +58,7 @@ func (e *elsewhere) down() error {
 func (e *elsewhere) listSessions(ctx context.Context) (shown []keeper.Listed, err error) {
 	list, err := e.Place.List(ctx, true)
 	for _, one := range lastOf(list, mostElsewhere) {
-		if session.ValidName(one.Record.Name) {
+		if one, ok := checkedRecord(one); ok {
 			one.Record.Name += "@" + e.Target
 			shown = append(shown, one)
 		}
@@ -148,7 +149,11 @@ func (q *inquiry[T]) latest(ctx context.Context, p *Places, of *elsewhere) []T {
 
 // answer asks, and takes the answer.
 func (q *inquiry[T]) answer(ctx context.Context, of *elsewhere) {
-	ctx, cancel := context.WithTimeoutCause(ctx, askPatience, fmt.Errorf("it has not answered within %v", askPatience))
+	patience := askPatience
+	if of.down() != nil {
+		patience = dialPatience // It is not dialled any more when nobody waits.
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it has not answered within %v", patience))
 	defer cancel()
 	list, err := q.ask(ctx)
 	if err != nil && ctx.Err() != nil {

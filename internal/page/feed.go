@@ -178,6 +178,9 @@ func (f *feed) stop(err error) {
 	case errors.Is(err, session.ErrClosed), errors.Is(err, session.ErrNotFound), errors.Is(err, wire.ErrGone):
 		why.Why, why.Text = "ended", "the session has ended"
 	}
+	if f.of.id != "" && why.Why == "lost" { // By a share link.
+		why.Text = errUnanswered.Error()
+	}
 	f.change(func() {
 		f.over = &why
 		f.forget()
@@ -196,15 +199,14 @@ func (f *feed) change(how func()) {
 // put adds an event, and forgets the oldest ones.
 func (f *feed) put(one session.Event) {
 	f.h.mu.Lock()
-	f.h.counts.event(f.of.name+"\x00"+f.keeper, one)
+	f.h.counts.event(f.of.name, f.keeper, one)
 	f.h.mu.Unlock()
-	one.Session = f.of.name // Another machine may say anything.
-	if f.of.id != "" {      // By a share link. It may be about a job that a session of its name has left before: see which.has.
+	if f.of.id != "" { // By a share link. It may be about a job that a session of its name has left before: see which.has.
 		one.Notice = nil
 	}
 	b, err := json.Marshal(toEvent(one))
 	if err != nil {
-		return // Only a time beyond the year 9999 fails; the number that is missing is shown as a gap.
+		return // As for a time beyond the year 9999; the number that is missing is shown as a gap.
 	}
 	f.change(func() {
 		f.lines = append(f.lines, line{one.Seq, b})

@@ -96,7 +96,7 @@ func (h *Handler) asked(as rights, key string, ask func(context.Context) (any, e
 		ctx, cancel := context.WithTimeout(h.life, askPatience)
 		defer cancel()
 		value, err := ask(ctx)
-		a.status, a.kind, a.body = encoded(value, err)
+		a.status, a.kind, a.body = encoded(value, err, as)
 		a.at = time.Now()
 		close(a.done)
 	})
@@ -107,7 +107,7 @@ func (h *Handler) asked(as rights, key string, ask func(context.Context) (any, e
 	return a, nil
 }
 
-// full returns an error if no more can be asked for by a share, or by the owner: who always can, whatever shares ask for. The caller holds mu.
+// full returns errCrowded if this share asks for too much, and errBusy if all do. Shares alone cannot use up the owner's part. The caller holds mu.
 func (m *memo) full(by *share) error {
 	own, shares := 0, 0
 	for _, a := range m.answers {
@@ -136,8 +136,11 @@ func (m *memo) forget(keys ...string) {
 	}
 }
 
+// errUnanswered is what a share link's viewer is told of an error that may say how a machine is reached, or what is on it.
+var errUnanswered = errors.New("the session does not answer")
+
 // encoded returns the status, the Content-Type and the body for a value, or for an error.
-func encoded(value any, err error) (status int, kind string, body []byte) {
+func encoded(value any, err error, as rights) (status int, kind string, body []byte) {
 	status, kind = http.StatusOK, "application/json"
 	if text, is := value.(plain); is && err == nil {
 		return status, plainType, text
@@ -147,6 +150,9 @@ func encoded(value any, err error) (status int, kind string, body []byte) {
 	}
 	if err != nil {
 		status = statusOf(err)
+		if as.share != nil && (status == http.StatusBadGateway || status == http.StatusGatewayTimeout) {
+			err = errUnanswered
+		}
 		body, _ = json.Marshal(refusal{err.Error()}) // A text cannot fail.
 	}
 	return status, kind, body

@@ -34,17 +34,23 @@ var states = []string{string(session.Unused), string(session.Idle), string(sessi
 type counts struct {
 	succeeded, failed int // commands whose end was seen
 
-	// seen has the number of the last event that was counted, by what events belong to: a feed that is opened again begins with those before.
-	// It has an element for each session that a person has looked at.
-	seen map[string]int64
+	// seen has the last event that was counted, by the names of sessions: a feed that is opened again begins with those before. It has an element
+	// for each name that a person has looked at.
+	seen map[string]lastSeen
+}
+
+// lastSeen is an event, by its number among those of a keeper.
+type lastSeen struct {
+	keeper string
+	seq    int64
 }
 
 // event counts one.
-func (c *counts) event(keeper string, e session.Event) {
-	if e.Seq <= c.seen[keeper] {
+func (c *counts) event(name, keeper string, e session.Event) {
+	if last := c.seen[name]; last.keeper == keeper && e.Seq <= last.seq {
 		return
 	}
-	c.seen[keeper] = e.Seq
+	c.seen[name] = lastSeen{keeper, e.Seq}
 	switch {
 	case e.Kind != session.EndEvent:
 	case e.ExitCode != 0 || e.Error != "":

@@ -1,7 +1,9 @@
 package page
 
 import (
+	"context"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/keeper"
@@ -129,9 +131,10 @@ func (h *Handler) noticeQuestions() {
 // followed is a keeper whose notices are told. It belongs to the goroutine of noticeSession while that runs, and to noticeSessions else.
 type followed struct {
 	running bool
-	seq     int64         // the number of the last event that was told
-	since   time.Time     // in the first answer, what is older is not told; zero: all of it is
-	wait    time.Duration // before it is asked again
+	end     context.CancelFunc // of what runs
+	seq     int64              // the number of the last event that was told
+	since   time.Time          // in the first answer, what is older is not told; zero: all of it is
+	wait    time.Duration      // before it is asked again
 }
 
 // noticeSessions notices what sessions tell: of those that are there, from a time on.
@@ -141,7 +144,9 @@ func (h *Handler) noticeSessions(since time.Time) {
 		made, done = nil, func() {} // They are looked for from time to time.
 	}
 	defer done()
-	all := make(map[string]*followed) // by the IDs of keepers, which count their events, with the names: another machine may say any ID
+	begun := since
+	all := make(map[string]*followed) // by the IDs of keepers, which count their events, with the names: another machine may say any ID. Of one there are no more than are listed
+	known := make(map[string]bool)    // the machines whose list was seen
 	ended := make(chan string)        // of those that are not asked any more
 	for h.life.Err() == nil {
 		list, err := h.sessions.List(h.life)
@@ -156,6 +161,9 @@ func (h *Handler) noticeSessions(since time.Time) {
 			f := all[id]
 			if f == nil {
 				f = &followed{since: since}
+				if _, target, isElsewhere := strings.Cut(one.Record.Name, "@"); isElsewhere && !known[target] {
+					f.since = begun // It has answered for the first time.
+				}
 				all[id] = f
 			}
 			if one.Info == nil { // It is about to answer, perhaps.
@@ -163,8 +171,11 @@ func (h *Handler) noticeSessions(since time.Time) {
 				continue
 			}
 			if !f.running {
+				var ctx context.Context
+				ctx, f.end = context.WithCancel(h.life)
 				f.running = h.begin(func() {
-					h.noticeSession(one.Record, f)
+					defer f.end()
+					h.noticeSession(ctx, one.Record, f)
 					f.wait = h.pause(max(f.wait, leastRetry)) // One that is older tells none.
 					select {
 					case ended <- id:
@@ -175,6 +186,16 @@ func (h *Handler) noticeSessions(since time.Time) {
 		}
 		if err == nil {
 			since = time.Time{} // All that others will tell is news.
+			for _, one := range list {
+				if _, target, isElsewhere := strings.Cut(one.Record.Name, "@"); isElsewhere {
+					known[target] = true
+				}
+			}
+			for id, f := range all {
+				if !there[id] && f.running {
+					f.end()
+				}
+			}
 			maps.DeleteFunc(all, func(id string, f *followed) bool { return !there[id] && !f.running })
 		}
 		again := time.NewTimer(next)
@@ -182,6 +203,7 @@ func (h *Handler) noticeSessions(since time.Time) {
 		case <-made:
 		case id := <-ended:
 			all[id].running = false
+			h.gather(all, ended)
 		case <-again.C:
 		case <-h.life.Done():
 		}
@@ -189,15 +211,33 @@ func (h *Handler) noticeSessions(since time.Time) {
 	}
 }
 
+// gather waits a moment for others that end: there is one list for all of them.
+func (h *Handler) gather(all map[string]*followed, ended <-chan string) {
+	moment := time.NewTimer(leastRetry / 2)
+	defer moment.Stop()
+	for {
+		select {
+		case id := <-ended:
+			all[id].running = false
+		case <-moment.C:
+			return
+		case <-h.life.Done():
+			return
+		}
+	}
+}
+
 // noticeSession notices what a keeper tells, until it has none to ask any more.
-func (h *Handler) noticeSession(r keeper.Record, f *followed) {
-	s, err := h.sessions.Open(h.life, r.Name)
+func (h *Handler) noticeSession(ctx context.Context, r keeper.Record, f *followed) {
+	opening, cancel := context.WithTimeout(ctx, askPatience)
+	s, err := h.sessions.Open(opening, r.Name)
+	cancel()
 	if err == nil {
 		defer s.Disconnect()
 	}
 	for err == nil && s.ID() == r.ID { // Else another one has the session by now.
 		var list []session.Event
-		if list, err = s.Noticed(h.life, f.seq); err != nil {
+		if list, err = s.Noticed(ctx, f.seq); err != nil {
 			break
 		}
 		f.wait = 0

@@ -199,7 +199,7 @@ func New(sessions Sessions, token string, addr net.Addr, opts *Options) (*Handle
 	h.allow(addr.String())
 	h.life, h.end = context.WithCancel(context.Background())
 	h.notices.news = make(chan struct{})
-	h.memo.answers, h.counts.seen = make(map[string]*answer), make(map[string]int64)
+	h.memo.answers, h.counts.seen = make(map[string]*answer), make(map[string]lastSeen)
 	return h, nil
 }
 

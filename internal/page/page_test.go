@@ -170,7 +170,7 @@ func TestHostileEventsAreBounded(t *testing.T) {
 	begin := w.next()
 	assert.LessOrEqual(t, len(begin.Script), 32<<10+4)
 	assert.Equal(t, 2<<20-32<<10, begin.Cut)
-	assert.Equal(t, "build", begin.Session)
+	assert.Equal(t, "</script>", begin.Session)
 	out := w.next()
 	assert.Len(t, out.Text, 256<<10)
 	assert.EqualValues(t, 10<<20/7*7-256<<10, out.Missed)

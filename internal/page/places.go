@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -89,8 +90,17 @@ func (p *Places) Open(ctx context.Context, name string) (Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if one != nil {
+		if !session.ValidName(k.Record.ID) || !session.ValidName(k.Record.SessionID()) { // An ID has the same characters.
+			k.Disconnect()
+			return nil, errNoID
+		}
+		return farSession{kept{k}, name, one}, nil
+	}
 	return kept{k}, nil
 }
+
+var errNoID = errors.New("the other machine says an ID that is none")
 
 // split returns the name of a session, or the ID of a question, as its machine has it, and that machine; nil is this one. The name is empty if there
 // is no such machine.
@@ -201,7 +211,7 @@ func (p *Places) Made() (news <-chan struct{}, done func(), err error) { return 
 // validName reports whether a session on the page can have such a name.
 func validName(name string) bool {
 	own, target, isElsewhere := strings.Cut(name, "@")
-	return session.ValidName(own) && (!isElsewhere || target != "" && len(target) <= mostTarget)
+	return session.ValidName(own) && (!isElsewhere || target != "")
 }
 
 // at is what a person writes at a terminal to name a session by a flag, or a question by its ID: with the machine, if it is another one.

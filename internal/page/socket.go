@@ -255,6 +255,9 @@ func (v *view) over(err error) *said {
 	case errors.Is(err, session.ErrClosed), errors.Is(err, session.ErrNotFound), errors.Is(err, terminal.ErrNotFound), errors.Is(err, wire.ErrGone), errors.Is(err, remote.ErrGone):
 		return &said{Kind: "over", Why: "ended", Error: "it is not there any more"}
 	}
+	if v.as.share != nil {
+		err = errUnanswered
+	}
 	return &said{Kind: "over", Why: "lost", Error: cut(err.Error(), mostError)}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/approval"
 )
@@ -18,6 +19,8 @@ func TestAScriptIsTrustedNoMoreThanItsInterpreter(t *testing.T) {
 	require.NoError(t, err)
 	own := filepath.Join(dir, "own")
 	require.NoError(t, os.WriteFile(own, []byte("#!/bin/sh\n"), 0o755))
+	envs := filepath.Join(dir, "envs")
+	require.NoError(t, os.WriteFile(envs, []byte("#!/usr/bin/env node\n"), 0o755))
 	for line, want := range map[string]struct{ program, why string }{
 		"#!/bin/sh":                        {},
 		"#! /bin/sh -e":                    {},
@@ -28,9 +31,15 @@ func TestAScriptIsTrustedNoMoreThanItsInterpreter(t *testing.T) {
 		"#!/usr/bin/env -Snode":            {program: "node"},
 		"#!/usr/bin/env -S A=b node":       {program: "node"},
 		"#!/usr/bin/env":                   {},
-		"#!/usr/bin/env -i node":           {why: "which env runs with -i"},
-		"#!/usr/bin/env -S PATH=/tmp node": {why: "which env runs with PATH=/tmp"},
-		"#!/usr/bin/env -S -C / node":      {why: "which env runs with -C"},
+		"#!/usr/bin/env -i node":           {why: `which env runs with "-i"`},
+		"#!/usr/bin/env -S PATH=/tmp node": {why: `which env runs with "PATH=/tmp"`},
+		"#!/usr/bin/env -S -C / node":      {why: `which env runs with "-C"`},
+		"#!/usr/bin/env /usr/bin/python3":  {},
+		"#!/usr/bin/env " + own:            {why: "which " + own + " runs, "},
+		"#!/usr/bin/env bin/node":          {why: `which env runs with "bin/node"`},
+		"#!/usr/bin/env -S ${NODE}":        {why: `which env runs with "${NODE}"`},
+		"#!/usr/bin/env node\r":            {why: `which env runs with "node\r"`},
+		"#!" + envs:                        {program: "node", why: "which " + envs + " runs, "},
 		"#!" + own:                         {why: "which " + own + " runs, "},
 		"#!sh":                             {why: "which sh runs, in the directory that it is run in"},
 		"#!/usr/bin/" + strings.Repeat("a", 1<<10):   {},
@@ -55,4 +64,16 @@ func TestAScriptIsTrustedNoMoreThanItsInterpreter(t *testing.T) {
 	ring := filepath.Join(dir, "ring")
 	require.NoError(t, os.WriteFile(ring, []byte("#!"+ring+"\n"), 0o755))
 	assert.NotEmpty(t, File(ring).Why)
+}
+
+// Linux reads the first line of a script that its user cannot read.
+func TestAFileThatCannotBeReadIsNotTrusted(t *testing.T) {
+	f := approval.File{State: "1"}
+	content(&f, unix.Stat_t{}, 0) // It has no path.
+	assert.Equal(t, approval.File{Why: "which limpet cannot read"}, f)
+	path := filepath.Join(t.TempDir(), "t")
+	require.NoError(t, os.WriteFile(path, nil, 0o755))
+	f = approval.File{Path: path, State: "1"}
+	content(&f, unix.Stat_t{}, 0)
+	assert.Equal(t, approval.File{Path: path, Why: "which limpet cannot read"}, f, "another file has its name")
 }

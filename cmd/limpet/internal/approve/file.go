@@ -27,7 +27,7 @@ const mostLinks = 40
 // way, or by a symbolic link.
 func File(path string) approval.File { return file(path, 0) }
 
-// file is File, for the interpreter of so many others.
+// file is File. Interpreted is how many scripts the path is the interpreter of, one of the other.
 func file(path string, interpreted int) approval.File {
 	f := follow(path)
 	if f.Path == "" {

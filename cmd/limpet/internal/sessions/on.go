@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -62,12 +63,18 @@ type Others struct {
 	agents  Agents
 }
 
+// mostTarget is the longest text that names one of several machines, in bytes: it is behind the names of their sessions.
+const mostTarget = 1 << 10
+
 func (o *Others) String() string { return strings.Join(o.targets, " ") }
 func (o *Others) Type() string   { return "TARGET" }
 
 func (o *Others) Set(text string) error {
-	if slices.Contains(o.targets, text) {
-		return errors.New("is said twice")
+	switch {
+	case slices.Contains(o.targets, text):
+		return errors.New("it is given twice")
+	case len(text) > mostTarget:
+		return fmt.Errorf("it has %d bytes, and names a machine by %d at most: give it a name by limpet hosts add", len(text), mostTarget)
 	}
 	_, err := host.Resolve(text)
 	o.targets = append(o.targets, text)
