@@ -101,6 +101,13 @@ func (p *place) serve(flags ...string) (link string) {
 // serving starts limpet serve, which stop ends.
 func (p *place) serving(flags ...string) (link string, stop func()) {
 	p.t.Helper()
+	link, _, stop = p.servingBy(flags...)
+	return link, stop
+}
+
+// servingBy starts limpet serve, and returns its pid, too.
+func (p *place) servingBy(flags ...string) (link string, pid int, stop func()) {
+	p.t.Helper()
 	cmd := p.command(append([]string{"serve"}, flags...)...)
 	out, err := cmd.StdoutPipe()
 	require.NoError(p.t, err)
@@ -112,7 +119,7 @@ func (p *place) serving(flags ...string) (link string, stop func()) {
 	p.t.Cleanup(stop)
 	link, err = bufio.NewReader(out).ReadString('\n')
 	require.NoError(p.t, err)
-	return strings.TrimSpace(link), stop
+	return strings.TrimSpace(link), cmd.Process.Pid, stop
 }
 
 // tab is one of the browser, which has nothing in common with others. It fails its test if the page asks anybody else than limpet serve, or
