@@ -35,6 +35,9 @@ export function lineElement(line, cls) {
   return e;
 }
 
+/** How long what has come waits before it is put into the page, in ms. */
+const LEAST_PAUSE = 50, MOST_PAUSE = 1000;
+
 /** Command is one in the page. */
 class Command {
   /** @param {HTMLElement} parent */
@@ -47,16 +50,16 @@ class Command {
     this.root.append(this.head, this.output, this.openLines, this.foot);
     parent.append(this.root);
     this.screens = /** @type {const} */ ([new Screen(), new Screen()]); // stdout, stderr
-    /** @type {Node[]} */
-    this.waiting = []; // for the next flush
+    /** @type {(Node | {line: import("./text.mjs").Line, cls: string})[]} */
+    this.waiting = []; // for the next flush; of what was too much by then nothing is made
     this.skipped = 0; // lines that were too many for one
     this.running = false;
     this.session = "";
   }
 
-  /** @param {Node} node */
-  add(node) {
-    this.waiting.push(node);
+  /** @param {Node | {line: import("./text.mjs").Line, cls: string}} one */
+  add(one) {
+    this.waiting.push(one);
     if (this.waiting.length > 2 * MOST_LINES) {
       this.waiting.splice(0, MOST_LINES);
       this.skipped += MOST_LINES;
@@ -77,6 +80,7 @@ export class Log {
     /** @type {Set<Command>} */
     this.dirty = new Set();
     this.scheduled = 0;
+    this.pause = LEAST_PAUSE; // before the next flush: a page that is busy with output takes it less often
     this.top = element("p", "note");
     this.top.hidden = true;
     this.none = element("p", "note", "No command is remembered. What runs from now on is shown.");
@@ -138,7 +142,7 @@ export class Log {
   /** Has what a command has got put into the page soon. @param {Command} c */
   change(c) {
     this.dirty.add(c);
-    if (this.scheduled === 0) this.scheduled = window.setTimeout(() => this.flush(), 50);
+    if (this.scheduled === 0) this.scheduled = window.setTimeout(() => this.flush(), this.pause);
   }
 
   /** @param {import("./api.mjs").SessionEvent} e */
@@ -186,7 +190,7 @@ export class Log {
   output(c, e) {
     if (e.missed) c.add(element("div", "note", `${bytes(e.missed)} of output are missing here`));
     const cls = e.stderr ? "line stderr" : "line";
-    for (const line of c.screens[e.stderr ? 1 : 0].write(decode(e.text ?? ""))) c.add(lineElement(line, cls));
+    for (const line of c.screens[e.stderr ? 1 : 0].write(decode(e.text ?? ""))) c.add({ line, cls });
   }
 
   /** @param {Command} c @param {import("./api.mjs").SessionEvent} e */
@@ -215,13 +219,14 @@ export class Log {
   flush() {
     window.clearTimeout(this.scheduled);
     this.scheduled = 0;
+    const began = performance.now();
     for (const c of this.dirty) {
       if (c.skipped > 0) {
         this.dropped += c.skipped;
         c.skipped = 0;
       }
       this.count += c.waiting.length;
-      c.output.append(...c.waiting);
+      c.output.append(...c.waiting.map((one) => one instanceof Node ? one : lineElement(one.line, one.cls)));
       c.waiting = [];
       c.openLines.replaceChildren(...c.screens.flatMap((s, i) => {
         const line = s.open();
@@ -232,6 +237,7 @@ export class Log {
     this.dirty.clear();
     this.trim();
     if (this.sticky) this.toEnd();
+    this.pause = Math.min(Math.max(3 * (performance.now() - began), LEAST_PAUSE), MOST_PAUSE);
   }
 
   /** Takes the oldest out until there are not too many. */
