@@ -314,6 +314,27 @@ func TestAHostAsksItsUser(t *testing.T) {
 	}
 }
 
+// Hosts cut what is long: Claude Code shows four rows of a form, and Codex what fits on the screen. A yes there is a yes to what its user
+// has not read. It counts all the same, which is wrong.
+func TestAHostApprovesWhatIsTooLongForItsForm(t *testing.T) {
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			p := newMCPPlace(t)
+			p.version = version
+			p.client = &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				assert.Greater(t, strings.Count(r.Params.Message, "\n"), 40)
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes, this time"}}, nil
+			}}
+			c := p.stdio("--approve", "ask", "--elicit", "--approve-wait", "500ms")
+			res := <-calls(t, c.ClientSession, "run_command", runs("# Tidies.\n"+strings.Repeat("echo x >>made\n", 40)))
+			assert.False(t, res.failed)
+			require.FileExists(t, filepath.Join(p.dir, "made"))
+			c.leaves()
+			p.gone("closed")
+		})
+	}
+}
+
 // What an agent runs asks the person for a password, who sees which program it is. It is in no file.
 func TestAPersonGivesAPasswordToWhatAnAgentRuns(t *testing.T) {
 	for name, args := range map[string][]string{"here": nil, "kept": {"--keep"}} {
