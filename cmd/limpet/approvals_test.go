@@ -292,9 +292,9 @@ func TestAHostAsksItsUser(t *testing.T) {
 				}
 				assert.Equal(t, c.runs, ran)
 				require.Len(t, shown, c.asked)
-				assert.Contains(t, shown[0], "session default asks: may this run in "+p.dir+"?")
-				assert.Contains(t, shown[0], `  | echo x >>made\x1b[2J`)
-				assert.Contains(t, shown[0], "it writes a file (write)")
+				assert.Contains(t, shown[0], "limpet: may this run")
+				assert.Contains(t, shown[0], "in "+p.dir)
+				assert.Contains(t, shown[0], "\n  | echo x >>made\\x1b[2J\nit writes a file")
 				// What was asked is written down, and what came of it.
 				answers := 0
 				for _, e := range audited(t, record) {
@@ -314,21 +314,35 @@ func TestAHostAsksItsUser(t *testing.T) {
 	}
 }
 
-// Hosts cut what is long: Claude Code shows four rows of a form, and Codex what fits on the screen. A yes there is a yes to what its user
-// has not read. It counts all the same, which is wrong.
-func TestAHostApprovesWhatIsTooLongForItsForm(t *testing.T) {
+// Hosts cut what is long, so that a yes to it is a yes to what the user has not read. A terminal shows all of it.
+func TestAHostApprovesNothingThatIsTooLongForItsForm(t *testing.T) {
+	script := "# Tidies.\n" + strings.Repeat("echo x >>made\n", 40)
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			p := newMCPPlace(t)
+			choice := ""
+			var shown []string
 			p.version = version
 			p.client = &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-				assert.Greater(t, strings.Count(r.Params.Message, "\n"), 40)
-				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes, this time"}}, nil
+				shown = append(shown, r.Params.Message) // One question at a time.
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": choice}}, nil
 			}}
 			c := p.stdio("--approve", "ask", "--elicit", "--approve-wait", "500ms")
-			res := <-calls(t, c.ClientSession, "run_command", runs("# Tidies.\n"+strings.Repeat("echo x >>made\n", 40)))
-			assert.False(t, res.failed)
-			require.FileExists(t, filepath.Join(p.dir, "made"))
+			for answer, says := range map[string]string{
+				"I answer at a terminal": "nobody has answered within 500ms; a person answers by limpet approvals answer",
+				"no":                     "the answer was no",
+			} {
+				choice = answer
+				res := <-calls(t, c.ClientSession, "run_command", runs(script))
+				assert.True(t, res.failed, answer)
+				assert.Contains(t, res.text, says, answer)
+			}
+			require.Len(t, shown, 2)
+			for _, text := range shown {
+				assert.Contains(t, text, "too long for this form (a script, 41 lines)")
+				assert.Contains(t, text, "limpet approvals answer")
+			}
+			require.NoFileExists(t, filepath.Join(p.dir, "made"))
 			c.leaves()
 			p.gone("closed")
 		})

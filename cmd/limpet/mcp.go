@@ -79,7 +79,8 @@ limpet run -s NAME is the same shell, for you. A command that runs when the host
 a job. Two hosts at a time in one project have a session each.
 
 With --approve ask, what is not known to change nothing waits for a person, who answers by limpet approvals answer
-at a terminal; see limpet help approvals. With --elicit the host is asked to show the question, too.
+at a terminal; see limpet help approvals. With --elicit the host is asked to show the question, too, and can approve
+what fits into its form.
 
 With --on TARGET all of that is on another machine, where limpet is copied if it is not there; all other flags, and
 their paths, are about that machine. A connection that breaks is dialled again, and the agent goes on where it was.

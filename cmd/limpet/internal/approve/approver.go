@@ -73,7 +73,7 @@ func (a approver) Approve(ctx context.Context, act session.Action) (func(dir str
 	wait := a.wait
 	if c, ok := mcpserver.CallerOf(ctx); ok {
 		wait = c.Within(wait)
-		defer c.Waits("waits until a person approves it")()
+		defer c.Waits("waits for a person: limpet approvals answer, at a terminal")()
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errNobody)
 	defer cancel()
@@ -201,26 +201,6 @@ func first(ctx context.Context, ways []func(context.Context) (approval.Reply, er
 	}
 	cancel()
 	return best.reply, best.err
-}
-
-// elicit asks by the client of an agent. That nothing is chosen settles nothing: the question stays open elsewhere.
-func elicit(ctx context.Context, c mcpserver.Caller, q questions.Open) (approval.Reply, error) {
-	const yes, no = "yes, this time", "no"
-	choices := []string{no, yes}
-	again := yesAgain(q.Question)
-	if again != "" {
-		choices = append(choices, again)
-	}
-	choice, err := c.Elicit(ctx, asked(q.Question, About{From: "session " + q.Session, Stdin: q.Stdin}), choices...)
-	switch {
-	case err != nil:
-		return approval.Reply{}, err
-	case choice == yes:
-		return approval.Reply{Answer: approval.Once}, nil
-	case choice == again:
-		return approval.Reply{Answer: approval.Session}, nil
-	}
-	return approval.Reply{}, nil
 }
 
 // rounded is a time as people say it.
