@@ -32,8 +32,9 @@ type Sessions struct {
 	Asked func(ctx context.Context, q questions.Open) (answered func(approval.Reply, error))
 }
 
-// DefaultWait is how long a person has to answer, as a rule.
-const DefaultWait = 5 * time.Minute
+// DefaultWait is how long a person has to answer, as a rule. Codex CLI 0.169 gives a call up after 300 s: the agent must have its
+// answer before.
+const DefaultWait = 290 * time.Second
 
 // Approver is that of a session, for session.Options.Approve.
 func (s Sessions) Approver(of session.Approved) session.Approver {

@@ -27,3 +27,8 @@ func TestAPasswordThatNobodyGivesSaysHow(t *testing.T) {
 	_, err = s.Password(given, command.PasswordQuestion{Prompt: "Password: "})
 	assert.Equal(t, gone, err)
 }
+
+// After 300 s the model of Codex CLI reads that its call has timed out, and neither that nothing ran nor what to do.
+func TestAQuestionIsGivenUpBeforeTheCallIs(t *testing.T) {
+	assert.LessOrEqual(t, DefaultWait+10*time.Second, 300*time.Second)
+}
