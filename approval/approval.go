@@ -92,7 +92,7 @@ type Judgement struct {
 	// Findings are in the order of the script's bytes. A script without commands has none.
 	Findings []Finding
 
-	resolved map[lookup]found // the file of each program that was looked for in PATH; an empty one means that there is none
+	resolved map[lookup]found // the programs that were looked for; the file of one that PATH does not have is empty
 	looked   bool             // it depends on how git is set up
 }
 
@@ -140,7 +140,7 @@ func Judge(text string, opts *Options) Judgement {
 	if opts == nil {
 		opts = &Options{}
 	}
-	s := &session{opts: opts, text: text, resolved: make(map[lookup]found)}
+	s := &session{opts: opts, text: text, resolved: make(map[lookup]found), files: make(map[string]File)}
 	if opts.Path != "" {
 		s.path = strings.Split(opts.Path, ":")
 	}
@@ -174,6 +174,7 @@ type session struct {
 	path     []string // the directories of PATH; none: not known
 	pathless bool     // what is judged may run without a PATH
 	resolved map[lookup]found
+	files    map[string]File // by their paths: a look at one may read all of it
 	looked   bool
 }
 

@@ -17,7 +17,7 @@ type call struct {
 	extra    bool     // a wrapper passes on data as more words
 	known    []string // all of its words; nil if that is not so
 	git      *gitUse  // it is allowed if git is set up so
-	file     found    // the file of the program, behind all symbolic links; empty if it is not known, or if there is none
+	file     found    // the program's file, with symbolic links followed; empty if limpet does not know it, or there is none
 	depth    int      // of the interpreter that is looked for
 	beside   bool     // distrust is about a program that the command's looks for by itself
 	distrust string   // why no rule by name allows it; empty: the file is trusted, or nothing is known of it

@@ -38,10 +38,7 @@ func ordinary(t *testing.T, file string) (git, whole, fragments []string) {
 	for line := range strings.Lines(string(text)) {
 		_, script, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		require.True(t, ok, line)
-		if script = breaks.Replace(script); strings.Contains(script, "<<") && !heredocEnds(script) {
-			continue
-		}
-		switch {
+		switch script = breaks.Replace(script); {
 		case strings.Contains(script, "git "):
 			if !isFragment(script) && !changesByGit.MatchString(script) {
 				git = append(git, script)
@@ -55,21 +52,14 @@ func ordinary(t *testing.T, file string) (git, whole, fragments []string) {
 	return git, whole, fragments
 }
 
-// heredocEnds reports whether a script has the end of its here-document. Of one that has not, its program has more.
-func heredocEnds(script string) bool {
-	m := heredoc.FindStringSubmatch(script)
-	return m == nil || strings.Contains(script, "\n"+m[1])
-}
-
 var (
-	heredoc      = regexp.MustCompile(`<<-?\s*['"\\]?(\w+)`)
 	singleQuoted = regexp.MustCompile(`'[^']*'`)
 	function     = regexp.MustCompile(`(^|\$\(|[;|&{]\s*)([a-z]+_[a-z_]+)(\s|$)`) // Few programs have such a name.
 	variable     = regexp.MustCompile(`\$\{?[!#]?([A-Za-z_]\w*|[0-9@*])`)
 )
 
-// isFragment reports whether a script has a variable that it does not set itself, or calls what has the name of a function and is none of its own: another
-// part of the program does.
+// isFragment reports whether a script needs another part of its program: it uses a variable that it does not set, or calls a function that it does not
+// define.
 func isFragment(script string) bool {
 	for _, match := range variable.FindAllStringSubmatch(singleQuoted.ReplaceAllString(script, ""), -1) {
 		sets := regexp.MustCompile(`(^|[^\w$])(` + regexp.QuoteMeta(match[1]) + `=|for ` + regexp.QuoteMeta(match[1]) + ` in|read [^;|]*\b` + regexp.QuoteMeta(match[1]) + `\b)`)

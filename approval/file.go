@@ -48,9 +48,9 @@ func (c *call) locate(text string) {
 	file, remembered := s.hashed(text)
 	switch {
 	case strings.HasPrefix(text, "/"):
-		c.judgeFile(text, text, s.opts.File(text))
+		c.judgeFile(text, text, s.fileAt(text))
 	case remembered && !c.w.outside && !c.w.another:
-		c.judgeFile(text, file, s.opts.File(file))
+		c.judgeFile(text, file, s.fileAt(file))
 	default:
 		c.search(text)
 	}
@@ -115,12 +115,22 @@ func (c *call) searchIn(text string, dirs []string) {
 			return
 		}
 		at := within(dir, text)
-		if f := s.opts.File(at); f.Path != "" {
+		if f := s.fileAt(at); f.Path != "" {
 			c.judgeFile(text, at, f)
 			return
 		}
 	}
 	s.resolved[lookup{text, ""}] = found{} // It cannot run: limpet looks again before the script does.
+}
+
+// fileAt is what Options.File says of a path. It is asked once in a judgement.
+func (s *session) fileAt(path string) File {
+	f, known := s.files[path]
+	if !known {
+		f = s.opts.File(path)
+		s.files[path] = f
+	}
+	return f
 }
 
 func (c *call) judgeFile(text, at string, f File) {

@@ -184,7 +184,7 @@ func (l *live) variables(s *command.LiveState, began map[string]string) {
 
 // see takes note of what the shell has.
 func (s *session) see(l *live) {
-	s.live, s.path, s.pathless = l, l.path, !l.exported["PATH"] // A variable that is not exported is none for programs.
+	s.live, s.path, s.pathless = l, l.path, !l.exported["PATH"] // Programs have PATH only if it is exported.
 	opts := *s.opts
 	exported := opts.Exported
 	opts.Exported = func(name string) bool { return l.exported[name] || exported == nil || exported(name) }

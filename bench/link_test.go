@@ -33,7 +33,7 @@ func TestALinkTakesTimeAndLosesNothing(t *testing.T) {
 
 	want := bytes.Repeat([]byte("0123456789abcde\n"), 64<<10)
 	began := time.Now()
-	go func() { _, _ = c.Write(want) }() // What is missing is found below.
+	go func() { _, _ = c.Write(want) }() // If it fails, the bytes that do not arrive fail the test.
 	first := make([]byte, 1)
 	_, err = io.ReadFull(c, first)
 	require.NoError(t, err)

@@ -51,7 +51,7 @@ func TestAFormThatDoesNotShowTheWholeQuestionTakesNoYes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := approval.Question{Script: c.script, Dir: "/home/me/src/x", Input: c.input}
-			if c.input == "" { // What is typed is not judged as a script.
+			if c.input == "" { // Text that is typed to a program is not judged as a script.
 				q.Judgement = approval.Judge(c.script, nil)
 			}
 			if c.dir != "" {
