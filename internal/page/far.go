@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -26,27 +27,48 @@ var (
 
 // farSession is a session of another machine.
 type farSession struct {
-	kept
+	Session
 	name string // on the page
 	of   *elsewhere
 }
 
-func (s farSession) Created() time.Time { return sane(s.kept.Created()) }
+func (s farSession) Created() time.Time { return sane(s.Session.Created()) }
 
 func (s farSession) Events(ctx context.Context, after int64) ([]session.Event, error) {
-	list, err := s.kept.Events(ctx, after)
-	return s.checked(list), err
+	return behind(ctx, after, s.Session.Events, s.checked)
 }
 
 func (s farSession) Noticed(ctx context.Context, after int64) ([]session.Event, error) {
-	list, err := s.kept.Noticed(ctx, after)
-	list = s.checked(list)
-	for i := range list {
-		if !s.of.told.allows(time.Now()) {
-			return list[:i:i], err
+	return behind(ctx, after, s.Session.Noticed, func(list []session.Event) []session.Event {
+		list = s.checked(list)
+		for i := range list {
+			if !s.of.told.allows(time.Now()) {
+				return list[:i:i]
+			}
+		}
+		return list
+	})
+}
+
+var errNoNews = errors.New("the other machine says again what it has said")
+
+// behind asks for events behind a number until some of them are to be shown. Those that are not, as the kinds of a newer limpet, are asked for
+// no more: who asks again behind the same number would have them at once, again and again.
+func behind(ctx context.Context, after int64, ask func(context.Context, int64) ([]session.Event, error), shown func([]session.Event) []session.Event) ([]session.Event, error) {
+	for {
+		list, err := ask(ctx, after)
+		if err != nil || len(list) == 0 {
+			return nil, err
+		}
+		last := list[len(list)-1].Seq
+		if last <= after {
+			return nil, errNoNews
+		}
+		after = last
+		if list = shown(list); len(list) > 0 {
+			return list, nil
 		}
 	}
-	return list, err
 }
 
 // checked leaves out what is no event.

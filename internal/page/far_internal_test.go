@@ -1,7 +1,10 @@
 package page
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +53,53 @@ func TestWhatAnotherMachineSaysIsLookedAt(t *testing.T) {
 		require.NoError(t, err)
 		assert.Less(t, len(b), 8<<10)
 	}
+}
+
+// numbered is a session with events, which waits behind the last of them. It counts how often it is asked.
+type numbered struct {
+	Session
+	events []session.Event
+	asked  int
+	err    error
+}
+
+func (n *numbered) Noticed(ctx context.Context, after int64) ([]session.Event, error) {
+	return n.Events(ctx, after)
+}
+
+func (n *numbered) Events(_ context.Context, after int64) ([]session.Event, error) {
+	n.asked++
+	for i, e := range n.events {
+		if e.Seq > after {
+			return slices.Clone(n.events[i:]), nil
+		}
+	}
+	return nil, n.err
+}
+
+// What is left out is asked for once: an event of a newer limpet, and notices beyond the bound.
+func TestWhatIsLeftOutIsNotAskedForAgainAndAgain(t *testing.T) {
+	waits := errors.New("it waits")
+	n := &numbered{err: waits, events: []session.Event{{Seq: 1, Kind: "newer"}, {Seq: 2, Kind: "newer"}}}
+	s := farSession{n, "a@web1", &elsewhere{}}
+	_, err := s.Events(t.Context(), 0)
+	require.ErrorIs(t, err, waits)
+	assert.Equal(t, 2, n.asked)
+
+	n.events, n.asked = nil, 0
+	for i := range 2 * mostTold {
+		n.events = append(n.events, session.Event{Seq: int64(i + 1), Kind: session.NoticeEvent, Notice: &session.Notice{Kind: session.JobMatched}})
+	}
+	list, err := s.Noticed(t.Context(), 0)
+	require.NoError(t, err)
+	require.Len(t, list, mostTold)
+	_, err = s.Noticed(t.Context(), list[mostTold-1].Seq)
+	require.ErrorIs(t, err, waits)
+	assert.Equal(t, 3, n.asked)
+
+	n.events = []session.Event{{Seq: 9, Kind: session.BeginEvent}, {Seq: 3, Kind: "newer"}}
+	_, err = s.Events(t.Context(), 5)
+	require.ErrorIs(t, err, errNoNews)
 }
 
 func TestAnotherMachineTellsSoMuchInAMinute(t *testing.T) {

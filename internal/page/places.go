@@ -95,7 +95,7 @@ func (p *Places) Open(ctx context.Context, name string) (Session, error) {
 			k.Disconnect()
 			return nil, errNoID
 		}
-		return farSession{kept{k}, name, one}, nil
+		return farSession{Session: kept{k}, name: name, of: one}, nil
 	}
 	return kept{k}, nil
 }

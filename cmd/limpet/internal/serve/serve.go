@@ -64,7 +64,8 @@ plays them on the page, for whoever has the link that is printed, and by no shar
 back, with how many bytes they typed, jobs that they stop, and share links. What they type is not written down.
 
 --on shows the sessions of another machine as well, with its name behind theirs: build@web1. It is reached as limpet run --on reaches it; if the
-connection is lost, it is dialled again, for as long as limpet serve runs. Its questions are answered as those of this machine,
+connection is lost, it is dialled again, for as long as limpet serve runs; a machine that was started again is another one, for which
+limpet serve must be started anew. Its questions are answered as those of this machine,
 but that "always" is not among the answers: rules are files over there.
 
 /metrics has numbers for Prometheus, with "Authorization: Bearer" and the token, which is what follows # in the link.

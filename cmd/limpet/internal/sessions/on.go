@@ -50,8 +50,11 @@ func (o *On) add(flags *pflag.FlagSet, usage string) {
 	o.agents.Add(flags, "with --on, ")
 }
 
-func (o *On) check(cmd *cobra.Command, _ []string) error {
-	if o.target == "" && cmd.Flags().Changed(agentsFlag) {
+func (o *On) check(cmd *cobra.Command, _ []string) error { return checkAgents(cmd, o.target != "") }
+
+// checkAgents refuses --agents where no other machine is named, as it would be ignored.
+func checkAgents(cmd *cobra.Command, on bool) error {
+	if !on && cmd.Flags().Changed(agentsFlag) {
 		return noun.Usagef(cmd, "--%s means nothing without --on", agentsFlag)
 	}
 	return nil
@@ -85,13 +88,7 @@ func (o *Others) Set(text string) error {
 func (o *Others) Add(cmd *cobra.Command, usage string) {
 	cmd.Flags().Var(o, "on", usage)
 	o.agents.Add(cmd.Flags(), "with --on, ")
-	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
-		on := On{agents: o.agents}
-		if len(o.targets) > 0 {
-			on.target = o.targets[0]
-		}
-		return on.check(cmd, nil)
-	}
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return checkAgents(cmd, len(o.targets) > 0) }
 }
 
 // Other is a machine that was reached.
