@@ -186,3 +186,14 @@ func (p Policy) Contains() bool {
 	return p.unconfined == "" && p.FS.Access != ReadWrite && len(p.FS.ExtraRW) == 0 && p.FS.Home != SharedHome && p.FS.Tmp != SharedTmp &&
 		p.Net.Mode == NoNet && p.Net.Unix == UnixBlocked
 }
+
+// Prevents says what no process under the policy can do. Network: reach another machine, or a service of this one; what runs in the same sandbox it can, by
+// a loopback device. Processes: see or signal processes outside of the sandbox. Privileges: get more rights, by sudo or another file with a set-user-ID bit, for
+// bwrap sets no_new_privs (PR_SET_NO_NEW_PRIVS), which no process can take back; false where root runs, who needs no more. Of the zero Policy and of Unconfined
+// all are false.
+func (p Policy) Prevents() (network, processes, privileges bool) {
+	if p.Name == "" || p.unconfined != "" {
+		return false, false, false
+	}
+	return p.Net.Mode == NoNet && p.Net.Unix == UnixBlocked, true, p.user().UID != 0
+}
