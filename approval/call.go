@@ -18,6 +18,7 @@ type call struct {
 	known    []string // all of its words; nil if that is not so
 	git      *gitUse  // it is allowed if git is set up so
 	file     found    // the program's file, with symbolic links followed; empty if limpet does not know it, or there is none
+	setUID   bool     // the program's file has the set-user-ID bit, and is root's
 	depth    int      // of the interpreter that is looked for
 	beside   bool     // distrust is about a program that the command's looks for by itself
 	distrust string   // why no rule by name allows it; empty: the file is trusted, or nothing is known of it
@@ -158,6 +159,10 @@ func (c *call) judge() {
 	}
 	if allowed && !(own.Operands && c.harms()) {
 		c.allow(own)
+		return
+	}
+	if r := c.confined(); r != nil {
+		c.add(Allow, r.name, r.reason)
 		return
 	}
 	for _, r := range asking {

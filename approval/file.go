@@ -18,6 +18,8 @@ type File struct {
 	State string
 	// Program is what env looks for in PATH when the file runs: that of a first line "#!/usr/bin/env node" is node. Empty for other files.
 	Program string
+	// SetUID says that the file is root's and has the set-user-ID bit, so that it runs as root.
+	SetUID bool
 }
 
 // found is the file of a program, as a judgement remembers it.
@@ -134,7 +136,7 @@ func (s *session) fileAt(path string) File {
 }
 
 func (c *call) judgeFile(text, at string, f File) {
-	c.file = found{f.Path, f.State}
+	c.file, c.setUID = found{f.Path, f.State}, f.SetUID
 	c.w.s.resolved[lookup{text, at}] = c.file
 	if f.Program != "" {
 		c.interpreter(text, f)

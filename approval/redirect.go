@@ -21,12 +21,17 @@ func (w *walker) redirection(r *syntax.Redirect) {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 	case syntax.RdrIn:
+		if w.fails(v) {
+			from, to := w.node(r)
+			w.addAt(KindRedirection, from, to, Allow, ruleConnection, opensConnection+noNetwork)
+			return
+		}
 		if reason, v := w.path(v, false); v != Allow {
 			from, to := w.node(r)
 			w.addAt(KindRedirection, from, to, v, ruleOfPath(v), reason)
 		}
 		if isNetwork(v) {
-			ask("ask.network", "bash opens a connection for a path below /dev/tcp or /dev/udp")
+			ask("ask.network", opensConnection)
 		} else if !v.known && v.text == "" && !v.noDash {
 			ask(ruleRead, "it is not known which file it reads, or whether it is a connection below /dev/tcp")
 		}
@@ -68,8 +73,12 @@ func (w *walker) writes(r *syntax.Redirect, v value) {
 		w.addAt(KindRedirection, from, to, Allow, ruleNull, "nothing stays there")
 		return
 	}
+	if w.fails(v) {
+		w.addAt(KindRedirection, from, to, Allow, ruleConnection, opensConnection+noNetwork)
+		return
+	}
 	if isNetwork(v) {
-		w.addAt(KindRedirection, from, to, Ask, "ask.network", "bash opens a connection for a path below /dev/tcp or /dev/udp")
+		w.addAt(KindRedirection, from, to, Ask, "ask.network", opensConnection)
 		return
 	}
 	if reason, verdict := w.path(v, true); verdict == Deny {
@@ -79,8 +88,17 @@ func (w *walker) writes(r *syntax.Redirect, v value) {
 		w.addAt(KindRedirection, from, to, Ask, ruleWrite, reason)
 		return
 	}
+	if writing[r.Op] && w.loses(v) {
+		w.addAt(KindRedirection, from, to, Allow, ruleLost, "it writes a file"+isLost)
+		return
+	}
 	w.addAt(KindRedirection, from, to, Ask, ruleWrite, "it writes a file")
 }
+
+const opensConnection = "bash opens a connection for a path below /dev/tcp or /dev/udp"
+
+// writing are the redirections that write a file and do nothing else.
+var writing = map[syntax.RedirOperator]bool{syntax.RdrOut: true, syntax.AppOut: true, syntax.RdrClob: true, syntax.RdrAll: true, syntax.AppAll: true}
 
 func isNetwork(v value) bool {
 	p := clean(v.text)

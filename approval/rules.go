@@ -14,6 +14,8 @@ const (
 	ruleDefinition  = "definition"       // a function
 	ruleWrite       = "write"            // a redirection that writes
 	ruleNull        = "null"             // one that writes nothing
+	ruleLost        = "confined.write"   // one whose file does not stay: see Options.Confined
+	ruleConnection  = "confined.connect" // one that opens a connection, and cannot
 	ruleState       = "state"            // what the shell has
 	ruleFile        = "file"             // a program's file that can be replaced
 	ruleInput       = "input"            // what is typed to a program
@@ -31,7 +33,7 @@ type Rule struct {
 }
 
 // Rules returns the rules of the tables: those that deny, that ask with a reason of their own, and that allow. What
-// no rule knows asks.
+// no rule knows asks. [ConfinedRules] has those for scripts in a sandbox.
 func Rules() []Rule {
 	var all []Rule
 	for _, r := range denying {
@@ -47,6 +49,15 @@ func Rules() []Rule {
 		for _, r := range list {
 			all = append(all, Rule{r.name, Allow, r.reason, r.yes, r.no})
 		}
+	}
+	return all
+}
+
+// ConfinedRules returns the rules that allow what a sandbox prevents, where all of Options.Confined is so.
+func ConfinedRules() []Rule {
+	var all []Rule
+	for _, r := range confinedRules {
+		all = append(all, Rule{r.name, Allow, r.reason, r.yes, r.no})
 	}
 	return all
 }

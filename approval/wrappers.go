@@ -167,9 +167,14 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 	if foreign {
 		verdict = Ask
 	}
-	if verdict == Allow {
+	powerless, before := verdict == Ask && c.powerless(options, foreign), len(c.w.s.findings)
+	switch {
+	case powerless:
+		c.add(Allow, rule, wr.reason+noRights)
+		defer func() { c.w.s.spare(before) }()
+	case verdict == Allow:
 		c.add(Allow, rule, "it runs a command, which is judged by itself")
-	} else {
+	default:
 		c.add(verdict, rule, reason)
 	}
 	if len(rest) == 0 {
