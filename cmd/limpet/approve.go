@@ -19,11 +19,16 @@ import (
 	"github.com/limpet-sh/limpet/internal/askpass"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/questions"
+	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/shell"
 )
 
 func approveCommand() *cobra.Command {
-	return approve.Command(exit, helpCommand(), noCommand)
+	var box sandboxFlags
+	return approve.Command(exit, approve.Sandbox{
+		Add:    func(cmd *cobra.Command) { box.add(cmd, "") },
+		Policy: func(cmd *cobra.Command) (sandbox.Policy, bool, error) { return box.policy(cmd, "") },
+	}, helpCommand(), noCommand)
 }
 
 // approvalsCommand is how people answer.
@@ -96,6 +101,9 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), Path: approve.PathOf(env), File: approve.File, Git: approve.Git(env), Contained: asked && policy.Contains()}
 	if far { // Programs are others there.
 		opts.Path, opts.File = "", nil
+	} else if asked {
+		policy.Env.Pass = shell.asked()
+		opts.Confined = approve.Confined(policy, env)
 	}
 	if far || asked {
 		opts.Git = nil // Git runs elsewhere, or sees other files.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/sandbox"
 )
 
 // Exit codes of explain.
@@ -20,8 +21,14 @@ const (
 	CodeDeny = 4
 )
 
+// Sandbox is how the command line names a sandbox.
+type Sandbox struct {
+	Add    func(cmd *cobra.Command)                               // adds the flags
+	Policy func(cmd *cobra.Command) (sandbox.Policy, bool, error) // false if none is asked for
+}
+
 // Command is limpet approve. Exit makes an error of an exit code, which says nothing.
-func Command(exit func(code int) error, help *cobra.Command, noCommand cobra.PositionalArgs) *cobra.Command {
+func Command(exit func(code int) error, box Sandbox, help *cobra.Command, noCommand cobra.PositionalArgs) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve",
 		Short: "What a person would be asked about a script",
@@ -37,11 +44,11 @@ It is a seat belt and no sandbox: a script that it allows can still do harm. See
 		Args:    noCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(explainCommand(exit), help)
+	cmd.AddCommand(explainCommand(exit, box), help)
 	return cmd
 }
 
-func explainCommand(exit func(code int) error) *cobra.Command {
+func explainCommand(exit func(code int) error, box Sandbox) *cobra.Command {
 	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:   "explain [flags] script|-",
@@ -49,10 +56,11 @@ func explainCommand(exit func(code int) error) *cobra.Command {
 		Long: `Explain prints the verdict about a script, and the parts that decide it, each with its rule. With - the script is read
 from standard input. Nothing is run. Characters that move the cursor or cannot be seen are shown as \x1b or \u202e.
 
-The exit code is 0 for allow, 3 for ask and 4 for deny.
+With --sandbox it says what would be asked in that sandbox. The exit code is 0 for allow, 3 for ask and 4 for deny.
 
 With --json, it prints one object with verdict, findings and rules.`,
 		Example: `  limpet approve explain 'ls -l && rm -r build'
+  limpet approve explain --all --sandbox workspace-write 'kill %1; rm -r /tmp/build'
   limpet approve explain --json - <script.sh`,
 		Args: noun.Wants(1, 1, "wants a script, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,11 +78,19 @@ With --json, it prints one object with verdict, findings and rules.`,
 			if err != nil {
 				return err
 			}
-			j := approval.Judge(script, &approval.Options{Home: home, Own: own, Dir: dir, Git: Git(nil), Exported: Exported(nil), Path: PathOf(nil), File: File})
+			opts := &approval.Options{Home: home, Own: own, Dir: dir, Git: Git(nil), Exported: Exported(nil), Path: PathOf(nil), File: File}
+			policy, asked, err := box.Policy(cmd)
+			if err != nil {
+				return err
+			}
+			if asked {
+				opts.Git, opts.Contained, opts.Confined = nil, policy.Contains(), Confined(policy, nil)
+			}
+			j := approval.Judge(script, opts)
 			if asJSON {
 				err = noun.JSON(os.Stdout, toJSON(j))
 			} else {
-				err = explain(os.Stdout, script, j, all)
+				err = explain(os.Stdout, script, j, all, asked)
 			}
 			if err != nil {
 				return err
@@ -84,6 +100,7 @@ With --json, it prints one object with verdict, findings and rules.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object with verdict, findings and rules")
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "print the parts that are allowed, too")
+	box.Add(cmd)
 	return cmd
 }
 
@@ -126,13 +143,17 @@ func toJSON(j approval.Judgement) judgementJSON {
 }
 
 // explain prints a judgement: the strictest findings first.
-func explain(w io.Writer, script string, j approval.Judgement, all bool) error {
+func explain(w io.Writer, script string, j approval.Judgement, all, sandboxed bool) error {
 	var b strings.Builder
 	findings := slices.Clone(j.Findings)
 	slices.SortStableFunc(findings, func(a, b approval.Finding) int { return int(a.Verdict - b.Verdict) })
 	fmt.Fprintf(&b, "%s\n", j.Verdict)
 	if j.Verdict == approval.Allow {
-		fmt.Fprintf(&b, "  each part of it is known to change nothing\n")
+		what := "is known to change nothing"
+		if sandboxed {
+			what += ", or the sandbox prevents what it would do"
+		}
+		fmt.Fprintf(&b, "  each part of it %s\n", what)
 	}
 	for _, f := range findings {
 		if f.Verdict == approval.Allow && !all {

@@ -40,10 +40,12 @@ const DefaultWait = 290 * time.Second
 func (s Sessions) Approver(of session.Approved) session.Approver {
 	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
 	opts := &approval.Options{
-		Home: home, Load: Rules, Exported: Exported(s.Env), Path: PathOf(s.Env), File: File, Contained: of.Policy != nil && of.Policy.Contains(),
+		Home: home, Load: Rules, Exported: Exported(s.Env), Path: PathOf(s.Env), File: File,
 	}
 	if of.Policy == nil { // In a sandbox git may see other files.
 		opts.Git = Git(s.Env)
+	} else {
+		opts.Contained, opts.Confined = of.Policy.Contains(), Confined(*of.Policy, s.Env)
 	}
 	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, of.Name, q) }, opts)
 	if of.Used || s.Changed {

@@ -46,6 +46,7 @@ func file(path string, interpreted int) approval.File {
 			return approval.File{} // A shell goes on to the next directory of PATH.
 		} // Else it may be made to run.
 	}
+	f.SetUID = st.Mode&unix.S_ISUID != 0 && st.Uid == 0
 	sec, nsec := st.Ctim.Unix()
 	f.State = fmt.Sprintf("%d-%d-%d.%09d", st.Ino, st.Size, sec, nsec) // Two files that change places keep the time of their last change.
 	if st.Mode&unix.S_IFMT == unix.S_IFREG {
