@@ -57,7 +57,8 @@ type RefusedError struct {
 	// Reason is what the person said who refused it; may be empty.
 	Reason string
 
-	// Refusals is how many were refused in a row, with this one, by people. 0 if nobody was asked.
+	// Refusals is how many questions in a row had no yes, with this one: the answer was no, or none came in time (Gate.Unanswered).
+	// 0 if it was not asked.
 	Refusals int
 }
 
@@ -116,7 +117,7 @@ type Gate struct {
 
 	mu       sync.Mutex
 	changes  int // scripts that may have changed names
-	refusals int // in a row
+	refusals int // questions in a row that had no yes
 	same     map[sameScript]bool
 
 	seen      sight
@@ -217,13 +218,16 @@ func (g *Gate) Pass(ctx context.Context, q Question) (*Pass, error) {
 	return g.pass(ctx, q, seen)
 }
 
-// Unanswered is the error for a question that nobody has answered while its context lasted.
+// Unanswered is the error for a question that nobody has answered while its context lasted. It counts as a refusal: call it once for each.
 func (g *Gate) Unanswered(q Question) *RefusedError {
 	q = g.judged(q)
 	if state := g.last(g.changed()); state != nil && q.Input == "" {
 		q.Judgement = g.judge(q.Script, q.Dir, state)
 	}
-	return &RefusedError{Question: q, Nobody: true}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refusals++
+	return &RefusedError{Question: q, Nobody: true, Refusals: g.refusals}
 }
 
 // judged is a question with its Judgement.

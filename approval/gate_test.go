@@ -216,7 +216,7 @@ func TestInputAsksUntilThePersonTrustsThatProgram(t *testing.T) {
 	assert.EqualError(t, refused(t, err), "not approved: rm -rf /\n: what it does is up to the program that reads it; the answer was no")
 }
 
-func TestRefusalsInARowAreCounted(t *testing.T) {
+func TestQuestionsInARowWithoutAYesAreCounted(t *testing.T) {
 	p := &person{}
 	g := approval.NewGate(p.ask, nil)
 	for n := range 3 {
@@ -227,6 +227,11 @@ func TestRefusalsInARowAreCounted(t *testing.T) {
 	p.answer = approval.No
 	assert.Equal(t, 1, refused(t, g.Check(t.Context(), "rm a", "/")).Refusals)
 	assert.Zero(t, refused(t, g.Check(t.Context(), "rm -rf /", "/")).Refusals, "nobody was asked")
+	assert.Equal(t, 2, g.Unanswered(approval.Question{Script: "rm b", Dir: "/"}).Refusals)
+	assert.Equal(t, 3, refused(t, g.Check(t.Context(), "rm a", "/")).Refusals)
+	p.answer = approval.Once
+	require.NoError(t, g.Check(t.Context(), "rm a", "/"))
+	assert.Equal(t, 1, g.Unanswered(approval.Question{Script: "rm b", Dir: "/"}).Refusals)
 }
 
 // In a sandbox that only reads, it matters what may be told, and nothing else.

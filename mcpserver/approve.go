@@ -78,7 +78,7 @@ func (c Caller) Elicit(ctx context.Context, message string, choices ...string) (
 // choiceField is that of the choice in a form.
 const choiceField = "answer"
 
-// manyRefusals is how many in a row tell a model to stop asking.
+// manyRefusals is how many questions in a row without a yes tell a model to stop asking.
 const manyRefusals = 3
 
 // notApproved is what a model reads of what was not approved; nil if that is not what an error says.
@@ -94,7 +94,7 @@ func notApproved(err error) error {
 	next := "Do it in another way, or tell the user why it is needed."
 	switch {
 	case e.Refusals >= manyRefusals:
-		next = fmt.Sprintf("That is no %d in a row: stop trying, and talk to the user.", e.Refusals)
+		next = fmt.Sprintf("That is question %d in a row without a yes: stop trying, and tell the user what is to be approved.", e.Refusals)
 	case e.Nobody:
 		next = "Go on with what needs no approval, or tell the user what is to be approved."
 	}

@@ -59,9 +59,11 @@ func TestWhatIsNotApprovedDoesNotRunAndSaysWhatToDo(t *testing.T) {
 		says string
 	}{
 		{no(1), "not approved: rm a: it deletes files; the answer was no: keep it. Nothing ran. Do it in another way, or tell the user why it is needed."},
-		{no(3), "not approved: rm a: it deletes files; the answer was no: keep it. Nothing ran. That is no 3 in a row: stop trying, and talk to the user."},
+		{no(3), "not approved: rm a: it deletes files; the answer was no: keep it. Nothing ran. That is question 3 in a row without a yes: stop trying, and tell the user what is to be approved."},
 		{fmt.Errorf("%w within 25s", &approval.RefusedError{Question: approval.Question{Judgement: approval.Judge("rm a", nil)}, Nobody: true}),
 			"not approved: rm a: it deletes files; there is nobody to ask within 25s. Nothing ran. Go on with what needs no approval, or tell the user what is to be approved."},
+		{&approval.RefusedError{Question: approval.Question{Judgement: approval.Judge("rm a", nil)}, Nobody: true, Refusals: 3},
+			"not approved: rm a: it deletes files; there is nobody to ask. Nothing ran. That is question 3 in a row without a yes: stop trying, and tell the user what is to be approved."},
 		{errors.New("the disk is full"), "refused: the disk is full"},
 	} {
 		why = c.why

@@ -137,9 +137,12 @@ func TestAQuestionIsTakenAwayWithTheCall(t *testing.T) {
 func TestNobodyAnswersInTime(t *testing.T) {
 	p := newMCPPlace(t)
 	c := p.stdio("--approve", "ask", "--approve-wait", "100ms")
-	refused := <-calls(t, c.ClientSession, "run_command", runs("touch one"))
-	assert.True(t, refused.failed)
-	assert.Equal(t, "not approved: touch one: it writes files; there is nobody to ask: nobody has answered within 100ms; a person answers by limpet approvals answer, at a terminal. Nothing ran. Go on with what needs no approval, or tell the user what is to be approved.", refused.text)
+	const other, stop = "Go on with what needs no approval, or tell the user what is to be approved.", "That is question 3 in a row without a yes: stop trying, and tell the user what is to be approved."
+	for _, next := range []string{other, other, stop} {
+		refused := <-calls(t, c.ClientSession, "run_command", runs("touch one"))
+		assert.True(t, refused.failed)
+		assert.Equal(t, "not approved: touch one: it writes files; there is nobody to ask: nobody has answered within 100ms; a person answers by limpet approvals answer, at a terminal. Nothing ran. "+next, refused.text)
+	}
 	assert.Empty(t, p.limpet("approvals", "list", "--json"))
 	c.leaves()
 	p.gone("closed")
