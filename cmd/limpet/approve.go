@@ -76,10 +76,15 @@ var approveExitCodes = []exitCode{
 }
 
 // approveFlag is --approve of what a person at a terminal starts.
-type approveFlag struct{ mode string }
+type approveFlag struct{ mode string } // one of approve.Modes
 
 func (f *approveFlag) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.mode, "approve", "off", "before a script that is not known to change nothing: ask a person at the terminal, deny it, or off. `MODE` is ask, deny or off; see limpet help approve")
+}
+
+// addInput is add for what types to a program.
+func (f *approveFlag) addInput(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.mode, "approve", "off", "before anything is typed: ask a person at the terminal, deny it, or off. `MODE` is ask, deny or off; see limpet help approve")
 }
 
 // gate returns what lets scripts pass; nil: all of them pass. Session is the name of the session that they run in, if others can use it.
@@ -108,6 +113,18 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	if far || asked {
 		opts.Git = nil // Git runs elsewhere, or sees other files.
 	}
+	g, err := f.with(cmd, opts)
+	if g == nil {
+		return nil, err
+	}
+	if session != "" || shell.login || len(shell.initFiles) > 0 || len(shell.env) > 0 {
+		g.Changed() // What others run there, startup files and variables may make a name another program.
+	}
+	return g, nil
+}
+
+// with returns a gate as --approve says; nil for off.
+func (f *approveFlag) with(cmd *cobra.Command, opts *approval.Options) (*gate, error) {
 	g := &gate{}
 	switch f.mode {
 	case "off":
@@ -121,10 +138,18 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	default:
 		return nil, usagef(cmd, "--approve %q: it is one of %s", f.mode, strings.Join(approve.Modes, ", "))
 	}
-	if session != "" || shell.login || len(shell.initFiles) > 0 || len(shell.env) > 0 {
-		g.Changed() // What others run there, startup files and variables may make a name another program.
-	}
 	return g, nil
+}
+
+// input asks about a text that is to be typed to the job or terminal of an id.
+func (f *approveFlag) input(ctx context.Context, cmd *cobra.Command, console *console, id, text string) error {
+	g, err := f.with(cmd, nil)
+	if g == nil {
+		return err
+	}
+	g.console, g.once = console, true
+	_, err = g.Pass(ctx, approval.Question{Script: text, Input: id})
+	return err
 }
 
 // once asks about a script that is started in a directory, of a session if it has a name, and looked after by others from then on.
@@ -133,7 +158,7 @@ func (f *approveFlag) once(ctx context.Context, cmd *cobra.Command, shell *shell
 	if g == nil {
 		return err
 	}
-	g.console = console
+	g.console, g.once = console, true
 	dir := absolute(cmp.Or(shell.dir, "."))
 	if session != "" && shell.dir == "" {
 		dir = "the directory of session " + session
@@ -149,6 +174,7 @@ type gate struct {
 	file    string
 	console *console
 	waited  bool // a person was asked
+	once    bool // nothing is asked about behind it
 }
 
 // check returns nil if a script may run in the shell. File is where its text is, if that is not the script itself.
@@ -215,7 +241,7 @@ func (g *gate) ask(ctx context.Context, q approval.Question) (reply approval.Rep
 
 func (g *gate) askAt(ctx context.Context, tty *os.File, q approval.Question) (no approval.Reply, err error) {
 	if g.file == "" {
-		return approve.Ask(ctx, tty, q, approve.About{})
+		return approve.Ask(ctx, tty, q, approve.About{Once: g.once})
 	}
 	text, err := fileToShow(g.file)
 	for err == nil {
@@ -241,12 +267,17 @@ func fileToShow(path string) (string, error) {
 		return "", fmt.Errorf("showing the script to a person: %w", err)
 	}
 	defer f.Close() // It was read only.
-	text, err := io.ReadAll(io.LimitReader(f, mostShown+1))
+	return readToShow(path, f)
+}
+
+// readToShow returns all that can be read, to show it to a person.
+func readToShow(name string, from io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(from, mostShown+1))
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("showing the script to a person: %w", err)
+		return "", fmt.Errorf("showing %s to a person: %w", name, err)
 	case len(text) > mostShown:
-		return "", fmt.Errorf("%s has more than %d bytes, which is too long for a question: read it, and run it by --approve off", path, mostShown)
+		return "", fmt.Errorf("%s has more than %d bytes, which is too long for a question: read it, and use it by --approve off", name, mostShown)
 	}
 	return string(text), nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -159,6 +160,63 @@ func TestJobsAndTerminalsAskBeforeTheyStart(t *testing.T) {
 			})
 			out, err := exec.Command("limpet", args[0], "stop", "--all").CombinedOutput()
 			require.NoError(t, err, "%s", out)
+		})
+	}
+}
+
+// What is typed to a job or a terminal is asked about before, once.
+func TestWhatIsTypedIsAskedAbout(t *testing.T) {
+	for name, c := range map[string]struct{ start, types, stdin, shown, lands string }{
+		"keys":           {"term start --line 'tee made'", "term send ID 'rm a' Enter", "", "'rm a' Enter", "rm a\n"},
+		"a text":         {"term start --line 'tee made'", "term send --text --enter ID -", "one\ntwo", "'one", "one\ntwo\n"},
+		"a line":         {"jobs start --stdin 'tee made'", "jobs submit ID 'rm a'", "", "rm a", "rm a\n"},
+		"bytes":          {"jobs start --stdin 'tee made'", "jobs write ID 'rm a'", "", "rm a", "rm a"},
+		"standard input": {"jobs start --stdin 'tee made'", "jobs write ID", "one\ntwo\n", "one", "one\ntwo\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := testenv.TempDir(t)
+			t.Setenv("XDG_STATE_HOME", home)
+			t.Setenv("GORACE", "atexit_sleep_ms=0")
+			made := filepath.Join(home, "made")
+			limpet := func(command string) string {
+				cmd := exec.Command("bash", "-c", "limpet "+command)
+				cmd.Dir = home
+				out, err := cmd.CombinedOutput()
+				require.NoError(t, err, "%s: %s", command, out)
+				return strings.TrimSpace(string(out))
+			}
+			id := limpet(c.start)
+			noun, typing, _ := strings.Cut(strings.ReplaceAll(c.types, "ID", id), " ")
+			verb, words, _ := strings.Cut(typing, " ")
+			require.NoError(t, os.WriteFile(filepath.Join(home, "in"), []byte(c.stdin), 0o600))
+			line := "limpet " + noun + " " + verb + " --approve MODE " + words
+			if c.stdin != "" {
+				line += " <in"
+			}
+			for key, says := range map[string]string{"n": "the answer was no", "deny": "there is nobody to ask", "y": "yes\r\n"} {
+				mode := "ask"
+				if key == "deny" {
+					mode = "deny"
+				}
+				tm := programOnTerminal(t, home, "xterm", "bash", "-c", strings.Replace(line, "MODE", mode, 1))
+				if key != "deny" {
+					tm.sees("limpet: may this be typed to " + id + "?")
+					tm.sees("  | " + c.shown + "\r\n")
+					tm.sees("\r\ny: yes   r: no, with a reason   any other key: no")
+					tm.types(key)
+				}
+				tm.sees(says)
+				if key != "y" {
+					tm.exits(codeCannot)
+					continue
+				}
+				tm.exits(0)
+			}
+			testenv.Await(t, "what was typed, once", func() bool {
+				got, err := os.ReadFile(made)
+				return err == nil && string(got) == c.lands
+			})
+			limpet(noun + " stop --all")
 		})
 	}
 }

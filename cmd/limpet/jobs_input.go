@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -16,7 +17,8 @@ import (
 )
 
 func jobsWriteCommand(where *registryFlags) *cobra.Command {
-	return &cobra.Command{
+	var approve approveFlag
+	cmd := &cobra.Command{
 		Use:   "write [flags] id [text]",
 		Short: "Write to what a job reads",
 		Long: `Write writes the text as it is, without a newline, to what the job reads; without a
@@ -29,20 +31,53 @@ takes nothing for two seconds is an error.`,
 		Args: wants(1, 2, oneJob+", and perhaps a text"),
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return where.withJob(ctx, cmd, args[0], func(r jobs.Handle, id string) error {
+				job, err := where.approved(ctx, cmd, &approve, args[0], args[1])
+				if err != nil {
+					return err
+				}
+				return where.withJob(ctx, cmd, job, func(r jobs.Handle, id string) error {
 					return writeTo(r, id, []byte(args[1]), new(int))
 				})
 			}
 			if term.IsTerminal(int(os.Stdin.Fd())) {
 				return usagef(cmd, "no text: give it as an argument, or on standard input; jobs submit sends a line")
 			}
-			return where.feed(ctx, cmd, args[0], os.Stdin)
+			if approve.mode == "off" {
+				return where.feed(ctx, cmd, args[0], os.Stdin)
+			}
+			text, err := readToShow("standard input", os.Stdin)
+			if err != nil {
+				return err
+			}
+			job, err := where.approved(ctx, cmd, &approve, args[0], text)
+			if err != nil {
+				return err
+			}
+			return where.feed(ctx, cmd, job, strings.NewReader(text))
 		}),
 	}
+	approve.addInput(cmd)
+	return cmd
+}
+
+// approved asks about what is to be written to the job that is meant, and returns its id. It does not own the jobs meanwhile.
+func (f *registryFlags) approved(ctx context.Context, cmd *cobra.Command, approve *approveFlag, said, text string) (id string, err error) {
+	if approve.mode == "off" {
+		return said, nil
+	}
+	err = f.look(ctx, jobs.Options{}, func(r jobs.Handle) (err error) {
+		id, err = idOf(cmd, r, said)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return id, approve.input(ctx, cmd, f.console, id, text)
 }
 
 func jobsSubmitCommand(where *registryFlags) *cobra.Command {
-	return &cobra.Command{
+	var approve approveFlag
+	cmd := &cobra.Command{
 		Use:        "submit [flags] id text",
 		SuggestFor: []string{"send", "type"},
 		Short:      "Write a line to what a job reads",
@@ -51,9 +86,15 @@ been started with --stdin or --pty. An empty text is the Enter key alone.`,
 		Example: "  limpet jobs submit python 'print(1)'\n  limpet jobs submit installer yes",
 		Args:    wants(2, 2, oneJob+", and a text in one argument"),
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-			return where.withJob(ctx, cmd, args[0], func(r jobs.Handle, id string) error { return r.Submit(id, args[1]) })
+			job, err := where.approved(ctx, cmd, &approve, args[0], args[1]+"\n")
+			if err != nil {
+				return err
+			}
+			return where.withJob(ctx, cmd, job, func(r jobs.Handle, id string) error { return r.Submit(id, args[1]) })
 		}),
 	}
+	approve.addInput(cmd)
+	return cmd
 }
 
 func jobsCloseCommand(where *registryFlags) *cobra.Command {

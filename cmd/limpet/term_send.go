@@ -24,9 +24,12 @@ type termSendFlags struct {
 	enter       bool
 	wait        terminal.WaitOptions
 	json        bool
+	approve     approveFlag
 
-	sent bool  // all is typed
-	from int64 // the output before that
+	typed    string // the arguments and what was read, for people
+	approved bool
+	sent     bool  // all is typed
+	from     int64 // the output before that
 }
 
 func termSendCommand(where *termFlags) *cobra.Command {
@@ -57,7 +60,7 @@ With --json, it prints a line of JSON.`,
 			if err != nil {
 				return err
 			}
-			return where.with(ctx, cmd, args[0], func(t *reached) error { return flags.send(ctx, t, inputs) })
+			return where.with(ctx, cmd, args[0], func(t *reached) error { return flags.send(ctx, cmd, t, inputs) })
 		}),
 	}
 	w := &flags.wait
@@ -72,6 +75,7 @@ With --json, it prints a line of JSON.`,
 	durationVar(cmd.Flags(), &w.Silence, "wait-silence", 0, "wait until the program has printed nothing for `TIME`, as in 1s")
 	durationVar(cmd.Flags(), &w.Timeout, "timeout", 0, "wait no longer than `TIME` (default: 30s)")
 	cmd.Flags().BoolVar(&flags.json, "json", false, "print a line of JSON")
+	flags.approve.addInput(cmd)
 	return cmd
 }
 
@@ -126,6 +130,7 @@ func (f *termSendFlags) inputs(cmd *cobra.Command, args []string) ([]keys.Input,
 		f.wait.Timeout = sendPatience
 	}
 	var inputs []keys.Input
+	shown := slices.Clone(args)
 	for i, arg := range args {
 		switch {
 		case arg == "-" && (f.text || f.paste || i == slices.Index(args, "-")):
@@ -139,7 +144,7 @@ func (f *termSendFlags) inputs(cmd *cobra.Command, args []string) ([]keys.Input,
 			if err != nil {
 				return nil, fmt.Errorf("reading standard input: %w", err)
 			}
-			inputs = append(inputs, f.input(string(b)))
+			inputs, shown[i] = append(inputs, f.input(string(b))), string(b)
 		case f.text || f.paste:
 			inputs = append(inputs, f.input(arg))
 		default:
@@ -155,8 +160,9 @@ func (f *termSendFlags) inputs(cmd *cobra.Command, args []string) ([]keys.Input,
 		if err != nil {
 			return nil, err
 		}
-		inputs = append(inputs, enter)
+		inputs, shown = append(inputs, enter), append(shown, "Enter")
 	}
+	f.typed = quoted(shown)
 	return inputs, nil
 }
 
@@ -174,7 +180,13 @@ type sentJSON struct {
 	Screen *string          `json:"screen,omitempty"` // as text
 }
 
-func (f *termSendFlags) send(ctx context.Context, t *reached, inputs []keys.Input) error {
+func (f *termSendFlags) send(ctx context.Context, cmd *cobra.Command, t *reached, inputs []keys.Input) error {
+	if f.approve.mode != "off" && !f.approved {
+		if err := f.approve.input(ctx, cmd, f.where.console, t.info.ID, f.typed); err != nil {
+			return err
+		}
+		f.approved, t.info = true, t.now() // A person may take long.
+	}
 	w := f.wait
 	waits := w.Text != "" || w.Pattern != "" || w.Prompt || w.Silence > 0
 	if !f.sent { // Else the program that had it has gone since, with the one that ran there.

@@ -52,6 +52,7 @@ type About struct {
 	File  string // the text of the file that the script runs, if it does no more than that
 	Stdin string // what the script reads
 	Far   bool   // it is asked on another machine: no rule of this one is for it
+	Once  bool   // an answer for later means no more than one for this time
 }
 
 // Ask shows a question on a terminal, and waits for a key; of a no with a reason, for a line. What was typed before the question counts
@@ -71,7 +72,7 @@ func Ask(ctx context.Context, tty *os.File, q approval.Question, about About) (a
 	if about.Far {
 		rules, lasting = nil, false
 	}
-	if _, err := io.WriteString(tty, strings.ReplaceAll(asked(q, about)+keysFor(q, rules), "\n", "\r\n")); err != nil {
+	if _, err := io.WriteString(tty, strings.ReplaceAll(asked(q, about)+keysFor(q, rules, about.Once), "\n", "\r\n")); err != nil {
 		return fail(err)
 	}
 	key, err := readKey(ctx, tty)
@@ -80,6 +81,9 @@ func Ask(ctx context.Context, tty *os.File, q approval.Question, about About) (a
 		return approval.Reply{}, err
 	}
 	answer, said := meaning(q, key)
+	if about.Once && answer == approval.Session {
+		answer, said = approval.Once, "yes"
+	}
 	if lasting && (key == 'a' || key == 'A') {
 		answer, said = approval.Session, "yes, always"
 		if err := remember(ctx, rules); err != nil {
@@ -228,7 +232,7 @@ func reasons(q approval.Question) []string {
 }
 
 // keysFor says which keys answer a question.
-func keysFor(q approval.Question, rules []approval.Own) string {
+func keysFor(q approval.Question, rules []approval.Own, once bool) string {
 	keys := "\n"
 	for i, rule := range rules {
 		if i == 0 {
@@ -237,7 +241,7 @@ func keysFor(q approval.Question, rules []approval.Own) string {
 		keys += "     " + Escape(rule.String()) + "\n"
 	}
 	keys += "y: yes   "
-	if again := yesAgain(q); again != "" {
+	if again := yesAgain(q); again != "" && !once {
 		keys += "s: " + again + "   "
 	}
 	return keys + "r: no, with a reason   any other key: no  "
