@@ -35,8 +35,8 @@ func Command(exit func(code int) error, box Sandbox, help *cobra.Command, noComm
 		Long: `Approve reads a script without running it, and says whether it is known to change nothing (allow), whether a
 person should decide (ask), or whether nobody wants it (deny).
 
-With --approve ask, limpet run, repl, jobs start and term start ask so at the terminal before a script runs, and limpet mcp has a person answer by
-limpet approvals; with --approve deny, what would ask does not run. On the command line the exit code is 126 then.
+With --approve ask, limpet run, repl, jobs start and term start ask so at the terminal before a script runs, term send, jobs write and jobs submit
+before anything is typed, and limpet mcp has a person answer by limpet approvals; with --approve deny, what would ask does not run. On the command line the exit code is 126 then.
 
 It is a seat belt and no sandbox: a script that it allows can still do harm. See docs/approval.md, and limpet help run for
 --sandbox.`,
