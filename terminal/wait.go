@@ -152,6 +152,7 @@ type waiting struct {
 	began   time.Time
 	changed time.Time // when the screen had changed last
 	gap     time.Duration
+	reading reading
 	pattern *regexp.Regexp
 	prompt  *regexp.Regexp
 	result  Waited
@@ -221,11 +222,17 @@ func (w *waiting) look() (changed <-chan struct{}, again time.Duration) {
 				}
 				again = min(again, quiet-silent)
 			} else if w.prompt != nil && w.o.PromptPattern == "" {
-				if silent >= quiet && w.reads() {
+				reads := silent >= quiet && w.reads()
+				if reads && w.reading.lasts(end) {
 					w.result.Reason, w.result.Match = WaitPrompt, strings.TrimSpace(line)
 					return changed, again
 				}
 				again = min(again, max(quiet-silent, silent)) // Less and less often: nothing may ever be new.
+				if reads {
+					again = min(again, quiet)
+				} else {
+					w.reading = reading{}
+				}
 			}
 		}
 	}
@@ -255,6 +262,20 @@ func (w *waiting) silent() time.Duration {
 func (w *waiting) reads() bool {
 	prog := w.t.program()
 	return prog != nil && prog.waits() != nil
+}
+
+// reading is a program that waits for input, as the kernel says. What it has printed right before may be on its way to the screen still.
+type reading struct {
+	since time.Time // zero: it was not seen yet
+	end   int64     // of the output then
+}
+
+// lasts reports whether that was seen before already, with nothing new since.
+func (r *reading) lasts(end int64) bool {
+	if r.since.IsZero() || r.end != end {
+		*r = reading{time.Now(), end}
+	}
+	return time.Since(r.since) >= quiet
 }
 
 // found looks for the text.
