@@ -143,7 +143,7 @@ func Judge(text string, opts *Options) Judgement {
 	if opts == nil {
 		opts = &Options{}
 	}
-	s := &session{opts: opts, text: text, resolved: make(map[lookup]found), files: make(map[string]File)}
+	s := &session{opts: opts, text: text, resolved: make(map[lookup]found), files: make(map[string]File), sources: make(map[*syntax.Stmt]string)}
 	if opts.Path != "" {
 		s.path = strings.Split(opts.Path, ":")
 	}
@@ -171,7 +171,9 @@ type session struct {
 	text     string
 	findings []Finding
 	full     bool
-	inner    int      // bytes of scripts within the script that were read
+	inner    int // bytes of scripts within the script that were read
+	expanded int // bytes of variables that have become parts of words
+	sources  map[*syntax.Stmt]string
 	moves    []string // where its cd commands lead; "" where that is not known
 	live     *live    // nil: the shell is as a new one
 	path     []string // the directories of PATH; none: not known

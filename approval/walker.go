@@ -1,7 +1,7 @@
 package approval
 
 import (
-	"maps"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -16,7 +16,9 @@ type walker struct {
 	at       place
 	depth    int              // texts within texts
 	vars     map[string]value // what variables are here for certain: they were set on every way that leads here
+	changes  []setting        // of vars, for apart
 	assigned map[string]int   // how often the text sets a variable; unknowable: by a command
+	between  int              // added to those: how often others may set it before what is walked runs
 	input    *syntax.Word     // the here-document or here-string of the command that is walked, if any
 	document bool             // input is a here-document, and no here-string
 	root     bool             // the command is run by sudo
@@ -43,18 +45,47 @@ func (w *walker) has(name string) bool {
 // set notes what a variable is from here on. A variable that is set more than once may have the value of another
 // assignment here, in a loop: if all are numbers, it is a number.
 func (w *walker) set(name string, v value) {
-	n := w.assigned[name]
+	n := w.times(name)
 	switch {
 	case n >= unknowable || w.assigned[anyVariable] > 0:
-		delete(w.vars, name)
+		w.forget(name)
 	case n&(nonNumeric-1) > 1:
-		delete(w.vars, name)
+		w.forget(name)
 		if n&nonNumeric == 0 && (v.numeric || v.number()) {
-			w.vars[name] = value{numeric: true, pattern: hidden}
+			w.put(name, value{numeric: true, pattern: hidden})
 		}
 	default:
 		v.many = v.many && !v.numeric
-		w.vars[name] = v
+		w.put(name, v)
+	}
+}
+
+// times is how often a variable is set, with nonNumeric; 0: not at all.
+func (w *walker) times(name string) int {
+	n := w.assigned[name]
+	if n > 0 {
+		n += w.between
+	}
+	return n
+}
+
+// setting is what a variable was before it was set, or forgotten.
+type setting struct {
+	name   string
+	before value
+	had    bool
+}
+
+func (w *walker) put(name string, v value) {
+	before, had := w.vars[name]
+	w.changes = append(w.changes, setting{name, before, had})
+	w.vars[name] = v
+}
+
+func (w *walker) forget(name string) {
+	if before, had := w.vars[name]; had {
+		w.changes = append(w.changes, setting{name, before, had})
+		delete(w.vars, name)
 	}
 }
 
@@ -78,9 +109,16 @@ func (w *walker) numeric(parts []syntax.WordPart) bool {
 
 // apart walks what may not run, or runs in a subshell: what it sets is not known behind it.
 func (w *walker) apart(walk func()) {
-	vars, input, piped := maps.Clone(w.vars), w.input, w.piped
+	mark, input, piped := len(w.changes), w.input, w.piped
 	walk()
-	w.vars, w.input, w.piped = vars, input, piped
+	for _, c := range slices.Backward(w.changes[mark:]) { // A copy of all variables for each branch would take too long where there are many of both.
+		if c.had {
+			w.vars[c.name] = c.before
+		} else {
+			delete(w.vars, c.name)
+		}
+	}
+	w.changes, w.input, w.piped = w.changes[:mark], input, piped
 }
 
 // inner walks a text that a shell reads, and that the value v has; posix: the shell is no bash.
@@ -219,9 +257,9 @@ func (w *walker) forClause(cmd *syntax.ForClause) {
 			w.ask(KindAssignment, loop.Name, ruleAssignment, "it sets a variable that may change how commands run")
 		}
 		w.apart(func() {
-			w.vars[loop.Name.Value] = commonValue(items)
-			if n := w.assigned[loop.Name.Value]; !loop.InPos.IsValid() || n >= unknowable || w.assigned[anyVariable] > 0 || n&(nonNumeric-1) > 1 {
-				delete(w.vars, loop.Name.Value)
+			w.put(loop.Name.Value, commonValue(items))
+			if n := w.times(loop.Name.Value); !loop.InPos.IsValid() || n >= unknowable || w.assigned[anyVariable] > 0 || n&(nonNumeric-1) > 1 {
+				w.forget(loop.Name.Value)
 			}
 			w.statements(cmd.Do)
 		})
@@ -260,7 +298,7 @@ func (w *walker) binaryCommand(cmd *syntax.BinaryCmd) {
 	case syntax.Pipe, syntax.PipeAll:
 		w.apart(func() { w.statement(cmd.X) })
 		w.apart(func() {
-			w.input, w.piped = nil, source(cmd.X)
+			w.input, w.piped = nil, w.s.source(cmd.X)
 			w.statement(cmd.Y)
 		})
 	default:
@@ -269,8 +307,26 @@ func (w *walker) binaryCommand(cmd *syntax.BinaryCmd) {
 }
 
 // source returns the name of the program that prints what a pipeline passes on, as far as it is a plain word.
-func source(stmt *syntax.Stmt) string {
-	found := "a command"
+func (s *session) source(stmt *syntax.Stmt) string {
+	found, known := s.sources[stmt]
+	if known {
+		return found
+	}
+	if pipe, ok := stmt.Cmd.(*syntax.BinaryCmd); ok && len(stmt.Redirs) == 0 {
+		if found = s.source(pipe.Y); found == anyCommand {
+			found = s.source(pipe.X) // It is known where pipe was walked before, so that long pipelines do not take long.
+		}
+	} else {
+		found = sourceOf(stmt)
+	}
+	s.sources[stmt] = found
+	return found
+}
+
+const anyCommand = "a command"
+
+func sourceOf(stmt *syntax.Stmt) string {
+	found := anyCommand
 	syntax.Walk(stmt, func(node syntax.Node) bool {
 		if call, ok := node.(*syntax.CallExpr); ok && len(call.Args) > 0 {
 			for _, arg := range call.Args {
@@ -306,13 +362,12 @@ func (w *walker) function(cmd *syntax.FuncDecl) {
 	} else {
 		w.ask(KindDefinition, cmd, ruleDefinition, "a function stays in the session, and its name means this from now on")
 	}
-	vars, assigned := w.vars, w.assigned
-	w.vars, w.assigned = make(map[string]value), map[string]int{}
-	for name, n := range assigned {
-		w.assigned[name] = n + 2 // What others set comes in between.
-	}
+	vars, changes := w.vars, w.changes
+	w.vars, w.changes = make(map[string]value), nil
+	w.between += 2 // What others set comes in between.
 	w.statement(cmd.Body)
-	w.vars, w.assigned = vars, assigned
+	w.between -= 2
+	w.vars, w.changes = vars, changes
 }
 
 // isFork reports whether a function calls itself in the background, or twice in a pipeline.

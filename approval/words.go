@@ -53,6 +53,10 @@ func isNumber(text string) bool {
 	return text != "" && len(text) < 19
 }
 
+// expandedMax bounds the bytes of variables that become parts of words in a script: where each variable is twice the one before it, a few lines
+// would fill the memory. From there on what variables have is not known.
+const expandedMax = 1 << 20
+
 // bracesMax bounds the words that one word with braces becomes.
 const bracesMax = 64
 
@@ -72,17 +76,44 @@ func (w *walker) fields(word *syntax.Word) []value {
 		return []value{w.value(word)}
 	}
 	var values []value
+	from, to := w.node(word)
+	tooMany := []value{{many: true, pattern: hidden, from: from, to: to, node: word}}
+	if hasManyBraces(copied.Parts) {
+		return tooMany
+	}
 	for one := range expand.BracesSeq(nil, &copied) {
 		if len(values) == bracesMax || one == nil {
-			from, to := w.node(word)
-			return []value{{many: true, pattern: hidden, from: from, to: to, node: word}}
+			return tooMany
 		}
 		v := w.value(one)
-		v.from, v.to = w.node(word)
-		v.node = word
+		v.from, v.to, v.node = from, to, word
 		values = append(values, v)
 	}
 	return values
+}
+
+// hasManyBraces reports whether a word certainly becomes more than bracesMax, by how many pairs of braces it has: each makes two of one, or more. To expand a word
+// with many takes long before the first word is there.
+func hasManyBraces(parts []syntax.WordPart) bool {
+	beside, all := 0, 0
+	var count func(parts []syntax.WordPart)
+	count = func(parts []syntax.WordPart) {
+		for _, part := range parts {
+			if braces, ok := part.(*syntax.BraceExp); ok {
+				all++
+				for _, word := range braces.Elems {
+					count(word.Parts)
+				}
+			}
+		}
+	}
+	for _, part := range parts {
+		if _, ok := part.(*syntax.BraceExp); ok {
+			beside++
+		}
+	}
+	count(parts)
+	return 1<<min(beside, 30) > bracesMax || all >= bracesMax
 }
 
 // word is fields for a word that braces do not split: in an assignment, a redirection, a [[.
@@ -102,30 +133,32 @@ func (w *walker) value(word *syntax.Word) value {
 	}
 	b.parts(word.Parts, false)
 	b.numeric = w.numeric(word.Parts)
+	b.value.text, b.value.pattern = string(b.text), string(b.pattern)
 	return b.value
 }
 
-// builder puts the value of a word together.
+// builder puts the value of a word together, which may be as long as a script.
 type builder struct {
 	w *walker
 	value
+	text, pattern []byte // those of value
 }
 
 func (b *builder) literal(text string) {
 	if b.known {
-		b.text += text
+		b.text = append(b.text, text...)
 	}
-	b.pattern += text
+	b.pattern = append(b.pattern, text...)
 }
 
 // unknown is for a part whose text is not known. noDash: it does not begin with a dash.
 func (b *builder) unknown(noDash, many bool) {
-	if b.known && b.text == "" {
+	if b.known && len(b.text) == 0 {
 		b.noDash = noDash
 	}
 	b.known = false
 	b.many = b.many || many
-	b.pattern += hidden
+	b.pattern = append(b.pattern, hidden...)
 }
 
 func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
@@ -186,6 +219,7 @@ func (b *builder) unquoted(text string, first, last bool) {
 			text = rest
 		}
 	}
+	closing := strings.LastIndexByte(text, ']')
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
 		case '\\':
@@ -193,12 +227,12 @@ func (b *builder) unquoted(text string, first, last bool) {
 				b.literal(text[i : i+1])
 			}
 		case '*', '?', '[':
-			if c == '[' && last && !strings.Contains(text[i:], "]") {
+			if c == '[' && last && closing < i {
 				b.literal("[") // No pattern without its end.
 				continue
 			}
 			b.unknown(false, true)
-			b.pattern = b.pattern[:len(b.pattern)-1] + string(c)
+			b.pattern[len(b.pattern)-1] = c
 		default:
 			b.literal(text[i : i+1])
 		}
@@ -218,7 +252,7 @@ func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
 	case p.Length, plain && (name == "#" || name == "?" || name == "$" || name == "!"):
 		b.unknown(true, false)
 	case plain && homes[name] != "":
-		b.home = b.home || b.text == "" && b.known
+		b.home = b.home || len(b.text) == 0 && b.known
 		b.literal(homes[name])
 	case plain && (name == "PWD" || name == "OLDPWD"):
 		b.literal("/")
@@ -234,24 +268,29 @@ func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
 
 // variable is for the value of a variable that the script has set.
 func (b *builder) variable(v value, quoted bool) {
+	s := b.w.s
+	if s.expanded += len(v.text) + len(v.pattern); s.expanded > expandedMax {
+		b.unknown(false, !quoted)
+		return
+	}
 	if !quoted && !v.numeric && (!v.known || v.text == "" || strings.ContainsAny(v.text, " \t\n*?[\\")) {
 		v.known, v.many = false, true
 		if !v.noDash && strings.ContainsAny(v.text, " \t\n") {
 			v.text = "" // Its first piece is not the only one that may begin with a dash.
 		}
 	}
-	if b.text == "" && b.known {
+	if len(b.text) == 0 && b.known {
 		b.home, b.noDash = v.home, v.noDash
 	}
 	if v.numeric {
 		v.many = false
 	}
 	if b.known {
-		b.text += v.text
+		b.text = append(b.text, v.text...)
 	}
 	b.known = b.known && v.known
 	b.many = b.many || v.many && !quoted
-	b.pattern += v.pattern
+	b.pattern = append(b.pattern, v.pattern...)
 }
 
 // unquoteDouble returns what a literal in double quotes is.

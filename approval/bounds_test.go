@@ -1,0 +1,89 @@
+package approval_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/limpet-sh/limpet/approval"
+)
+
+// A script that is as long as may be, or that makes long words of short ones, costs no more memory than its length explains, and so not much time.
+func TestAJudgementIsBounded(t *testing.T) {
+	const longest = 60 << 10
+	of := func(part string) string { return strings.Repeat(part, longest/len(part)) }
+	var twice strings.Builder
+	fmt.Fprintln(&twice, "x0=abcdefghij")
+	for i := range 60 {
+		fmt.Fprintf(&twice, "x%d=$x%d$x%d\n", i+1, i, i)
+	}
+	var many, functions strings.Builder
+	for i := range longest / 2 / len("a0000=1;") {
+		fmt.Fprintf(&many, "a%04d=1;", i)
+	}
+	for i := range longest / 2 / len("f0000(){ :;};") {
+		fmt.Fprintf(&functions, "f%04d(){ :;};", i)
+	}
+	half := func(part string) string { return strings.Repeat(part, longest/2/len(part)) }
+	for name, script := range map[string]string{
+		"a long word":             "ls " + of("a"),
+		"a long path":             "ls " + of("a/"),
+		"dots":                    "ls " + of("../"),
+		"a long pattern":          "ls " + of("*"),
+		"a long path of patterns": "ls " + of("*/"),
+		"brackets":                "ls " + of("["),
+		"classes":                 "ls " + of("[a]"),
+		"escapes":                 "ls " + of(`\a`),
+		"quotes":                  "ls " + of("''"),
+		"strings":                 "ls " + of("$'a'"),
+		"variables":               "x=1; ls " + of("$x"),
+		"words":                   "x=1; ls " + of("$x "),
+		"long values":             "x=" + strings.Repeat("a", longest/2) + "; ls " + strings.Repeat("$x ", longest/2/3),
+		"one long value":          "x=" + strings.Repeat("a", longest/2) + "; ls " + strings.Repeat("$x", longest/2/2),
+		"braces":                  "ls " + of("{a,b}"),
+		"braces of long words":    "ls {" + strings.Repeat("a", longest/2) + "," + strings.Repeat("a", longest/2) + "}{a,b}{a,b}{a,b}{a,b}{a,b}",
+		"options":                 "grep " + of("-i ") + "a",
+		"a bundle":                "grep -" + of("i") + " a b",
+		"each twice the last":     twice.String() + "sort $x60",
+		"commands":                of("ls;"),
+		"substitutions":           "ls " + of("$(:)"),
+		"scripts within":          "sh -c " + of(`\'`),
+		"assignments":             of("a=1 ") + "ls",
+		"a sum":                   "((" + of("1+") + "1))",
+		"tests":                   "[[ a " + of("&& a ") + "]]",
+		"a script of sed":         "sed -n '" + of("p;") + "'",
+		"a program of awk":        "awk '{" + of("print a;") + "}'",
+		"conditions of find":      "find . " + of("-true -o ") + "-true",
+		"wrappers":                of("env ") + "ls",
+		"patterns of grep":        "grep " + of("-e a ") + "b",
+		"functions":               of("f(){ :;};") + "ls",
+		"pipes":                   of("ls|") + "ls",
+		"blocks":                  strings.Repeat("{ ", 500) + "ls;" + strings.Repeat("};", 500),
+		"branches with variables": many.String() + half("ls&&") + "ls",
+		"variables in branches":   half("ls&&") + "ls;" + "ls&&" + strings.ReplaceAll(many.String(), ";", "&&") + "ls",
+		"functions and variables": many.String() + functions.String() + "ls",
+		"functions in functions":  strings.Repeat("f(){ ", 1000) + "ls;" + strings.Repeat("};", 1000),
+		"nested substitutions":    strings.Repeat("ls $(", 1000) + "ls" + strings.Repeat(")", 1000),
+		"nested braces":           "ls " + strings.Repeat("{a,", 1000) + "b" + strings.Repeat("}", 1000),
+		"a long range":            "ls {1..999999999}",
+		"loops":                   strings.Repeat("for i in a b; do ", 1000) + "ls;" + strings.Repeat("done;", 1000),
+		"redirections":            "ls " + of("<a "),
+		"a here-document":         "cat <<E\n" + of("$x\n") + "\nE\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			j := approval.Judge(script, &approval.Options{Home: "/home/me"})
+			runtime.ReadMemStats(&after)
+			if name == "each twice the last" {
+				assert.Equal(t, approval.Ask, j.Verdict, "the last one may be an option")
+			}
+			const most = 128 << 20
+			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(most))
+			t.Logf("%v, %d KB", j.Verdict, (after.TotalAlloc-before.TotalAlloc)>>10)
+		})
+	}
+}
