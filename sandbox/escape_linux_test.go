@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -111,16 +112,20 @@ func escape(t *testing.T, who role) {
 	}
 	who.install(t)
 	t.Cleanup(func() { testenv.AwaitNone(t, who.mark(), "done") })
-	tried, toothless := 0, 0
+	var tried, toothless atomic.Int32
+	t.Cleanup(func() { // When the groups, which run beside each other, are done.
+		assert.LessOrEqual(t, toothless.Load(), tried.Load()/10, "controls that do not bite: the suite proves little here")
+	})
 	for _, g := range groups {
 		if g.name == "session" && who.uid == 0 && !testenv.All() {
 			continue // It takes half of the time, and the sessions that root runs are like those that a user runs.
 		}
 		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
 			in := ground{who: who, shared: make(map[bool]*world)}
 			t.Cleanup(func() { in.clear(t) })
 			for _, p := range g.probes {
-				tried++
+				tried.Add(1)
 				t.Run(p.name, func(t *testing.T) {
 					judge(t, exempt(g.name+"/"+p.name, who), &toothless, func(control bool) (string, bool) {
 						w := in.enter(t, p, control)
@@ -131,7 +136,6 @@ func escape(t *testing.T, who role) {
 			}
 		})
 	}
-	assert.LessOrEqual(t, toothless, tried/10, "controls that do not bite: the suite proves little here")
 }
 
 // ground is where a group's probes are tried. Most share two worlds, one of
@@ -164,7 +168,7 @@ func (g ground) clear(t *testing.T) {
 // judge runs a probe's halves. It counts it if its control does not bite on this
 // machine, for no reason that is known: the kernel or a container around it is
 // stricter. The probe then says little, and ./test prints it.
-func judge(t *testing.T, e *exemption, toothless *int, bites func(control bool) (how string, bites bool)) {
+func judge(t *testing.T, e *exemption, toothless *atomic.Int32, bites func(control bool) (how string, bites bool)) {
 	t.Helper()
 	if e != nil && e.never {
 		skip(t, e.why)
@@ -181,7 +185,7 @@ func judge(t *testing.T, e *exemption, toothless *int, bites func(control bool) 
 	case e != nil:
 		t.Log("it bites nowhere: ", e.why)
 	default:
-		*toothless++
+		toothless.Add(1)
 		t.Log("the control: ", without)
 		skip(t, noBite)
 	}
