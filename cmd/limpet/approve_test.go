@@ -168,7 +168,7 @@ func TestJobsAndTerminalsAskBeforeTheyStart(t *testing.T) {
 func TestWhatIsTypedIsAskedAbout(t *testing.T) {
 	for name, c := range map[string]struct{ start, types, stdin, shown, lands string }{
 		"keys":           {"term start --line 'tee made'", "term send ID 'rm a' Enter", "", "'rm a' Enter", "rm a\n"},
-		"a text":         {"term start --line 'tee made'", "term send --text --enter ID -", "one\ntwo", "'one", "one\ntwo\n"},
+		"a text":         {"term start --line 'tee made'", "term send --text --enter ID -", "one\ntwo", "one", "one\ntwo\n"},
 		"a line":         {"jobs start --stdin 'tee made'", "jobs submit ID 'rm a'", "", "rm a", "rm a\n"},
 		"bytes":          {"jobs start --stdin 'tee made'", "jobs write ID 'rm a'", "", "rm a", "rm a"},
 		"standard input": {"jobs start --stdin 'tee made'", "jobs write ID", "one\ntwo\n", "one", "one\ntwo\n"},

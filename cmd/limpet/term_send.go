@@ -163,6 +163,12 @@ func (f *termSendFlags) inputs(cmd *cobra.Command, args []string) ([]keys.Input,
 		inputs, shown = append(inputs, enter), append(shown, "Enter")
 	}
 	f.typed = quoted(shown)
+	if f.text || f.paste { // It may have many lines.
+		f.typed = strings.Join(shown[:len(args)], "")
+		if f.enter {
+			f.typed += "\n"
+		}
+	}
 	return inputs, nil
 }
 
