@@ -89,6 +89,7 @@ func newRouter(registry *keeper.Registry) *router {
 	rt.mux.Handle("/v1"+questions.Path+"/", asked)
 	rt.mux.HandleFunc("/v1/kept/{name}/terminals", rt.terminals)
 	rt.mux.HandleFunc("/v1/kept/{name}/terminals/", rt.terminals)
+	rt.mux.HandleFunc("POST /v1/kept/{name}/run", rt.run)
 	rt.mux.HandleFunc("/v1/sessions/{name}", rt.forward)
 	rt.mux.HandleFunc("/v1/sessions/{name}/{rest...}", rt.forward)
 	rt.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -125,35 +126,54 @@ func (rt *router) open(r *http.Request, body []byte) (any, error) {
 	if err := jsonhttp.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	if in.Spec != nil {
-		in.Spec.Env = shell.DefaultEnv() // Nothing of the other machine's.
-		if home, err := os.UserHomeDir(); err == nil && in.Spec.Dir == "" {
-			in.Spec.Dir = home
-		}
-	}
-	k, err := rt.registry.Session(r.Context(), r.PathValue("name"), in.Spec)
+	k, err := rt.session(r.Context(), r.PathValue("name"), in.Spec)
 	if err != nil {
 		return nil, err
 	}
 	opened := k.Opened()
-	ctx, cancel := context.WithTimeout(r.Context(), infoPatience)
-	defer cancel()
-	if info, err := k.Info(ctx); err == nil { // Else the client asks, and is told why not.
-		opened.Info = &info
+	opened.Info = infoOf(r.Context(), k)
+	if !rt.note(k) {
+		k.Disconnect()
 	}
+	return opened, nil
+}
+
+// session opens a session, whose keeper has just answered. The caller must note it, or Disconnect it.
+func (rt *router) session(ctx context.Context, name string, spec *keeper.Spec) (*keeper.Kept, error) {
+	if spec != nil {
+		spec.Env = shell.DefaultEnv() // Nothing of the other machine's.
+		if home, err := os.UserHomeDir(); err == nil && spec.Dir == "" {
+			spec.Dir = home
+		}
+	}
+	return rt.registry.Session(ctx, name, spec)
+}
+
+// note has the requests about a session use what has opened it. It reports false if others use another one already.
+func (rt *router) note(k *keeper.Kept) bool {
 	id := k.Record.SessionID()
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if rt.known[id] != nil {
-		k.Disconnect()
-		return opened, nil
+		return false
 	}
 	rt.known[id] = k
-	return opened, nil
+	return true
 }
 
 // infoPatience is how long the answer to who opens a session waits for what is known of it, which saves the client a round trip.
 const infoPatience = time.Second
+
+// infoOf returns what is known of a session; nil if it does not answer soon: then the client asks, and is told why not.
+func infoOf(ctx context.Context, k *keeper.Kept) *session.Info {
+	ctx, cancel := context.WithTimeout(ctx, infoPatience)
+	defer cancel()
+	info, err := k.Info(ctx)
+	if err != nil {
+		return nil
+	}
+	return &info
+}
 
 // find returns the session that a request means.
 func (rt *router) find(ctx context.Context, name, id string) (*keeper.Kept, error) {
@@ -206,15 +226,21 @@ func (rt *router) end(r *http.Request, body []byte) (any, error) {
 		return done, nil // It has ended.
 	}
 	if err == nil {
-		err = rt.registry.Close(r.Context(), k)
-	}
-	if err == nil && in.Forget {
-		rt.registry.Forget(k)
-	}
-	if err == nil {
-		rt.forget(in.Session)
+		err = rt.endNow(r.Context(), k, in.Forget)
 	}
 	return done, err
+}
+
+// endNow ends a session, and lets go of it. With forget nothing of it is remembered.
+func (rt *router) endNow(ctx context.Context, k *keeper.Kept, forget bool) error {
+	if err := rt.registry.Close(ctx, k); err != nil {
+		return err
+	}
+	if forget {
+		rt.registry.Forget(k)
+	}
+	rt.forget(k.Record.SessionID())
+	return nil
 }
 
 func (rt *router) upgrade(r *http.Request, body []byte) (any, error) {

@@ -63,6 +63,8 @@ const (
 	CanUpgrade = "upgrade" // sessions can be upgraded to the program
 
 	CanQuestions = "questions" // what its sessions ask a person can be answered
+
+	CanRun = "run" // a session can be opened by the request that runs a command in it: see Run
 )
 
 // Serve answers on the standard input and output until the other side closes them, or is not heard any more.
@@ -88,7 +90,7 @@ func Serve(nonce string, p Program) error {
 			Protocol: [2]int{wire.Version, wire.Version}, Version: p.Version, PID: os.Getpid(),
 			Boot: filepath.Base(registry.Dir()), Machine: machine(),
 		},
-		Place: place, Executable: executable, CallerEnv: registry.CallerEnv(), Can: []string{CanFiles, CanUpgrade, CanQuestions},
+		Place: place, Executable: executable, CallerEnv: registry.CallerEnv(), Can: []string{CanFiles, CanUpgrade, CanQuestions, CanRun},
 	})
 	if err == nil {
 		_, err = fmt.Fprintf(out, "%s %s %s\n", Ready, nonce, hello)

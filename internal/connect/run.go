@@ -1,0 +1,110 @@
+package connect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/limpet-sh/limpet/internal/jsonhttp"
+	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/wire"
+)
+
+// Run is the body of a request that opens a session and runs a command in it, which saves who asks a round trip. The offsets of its output
+// are in the address, as those of ./commands.
+type Run struct {
+	Spec    *keeper.Spec    `json:"spec,omitempty"` // as in Open
+	Command json.RawMessage `json:"command"`        // the body of ./commands
+
+	// Close ends a session that this request has made when the command has ended. The answer ends after that, with HeadClosed.
+	Close bool `json:"close,omitempty"`
+}
+
+// Begun is what the answer to a Run begins with, if the session could be opened: a line that says how many bytes it has, as JSON, and then
+// these. The answer to the command is behind it.
+type Begun struct {
+	Opened keeper.Opened `json:"opened"`
+	Status int           `json:"status"` // of the answer to the command, or NoAnswer
+}
+
+// NoAnswer says that the keeper of the session may have the command, and has not answered. The client asks for it again, in that session.
+const NoAnswer = http.StatusBadGateway
+
+// HeadClosed is in the trailer of the answer to a Run when its session was ended.
+const HeadClosed = "Limpet-Closed"
+
+// closePatience bounds how long the answer to a Run waits for the end of its session.
+const closePatience = 10 * time.Second
+
+// run opens a session, and passes a command on to its keeper. The session stays if the answer cannot be sent to its end: the client may ask
+// again, over another connection.
+func (rt *router) run(w http.ResponseWriter, r *http.Request) {
+	body, err := jsonhttp.Body(w, r, wire.MostBody) // First: see pipe.Serve.
+	var in Run
+	if err == nil {
+		err = jsonhttp.Unmarshal(body, &in)
+	}
+	if err == nil && len(in.Command) == 0 {
+		err = errors.New("there is no command to run")
+	}
+	var k *keeper.Kept
+	if err == nil {
+		k, err = rt.session(r.Context(), r.PathValue("name"), in.Spec)
+	}
+	if err != nil {
+		wire.Answer(w, nil, err)
+		return
+	}
+	if !rt.note(k) { // What the others use may lead to the keeper before the session was upgraded.
+		defer k.Disconnect()
+	}
+	opened := k.Opened()
+	if opened.Made { // Who asks tells a person where it is.
+		opened.Info = infoOf(r.Context(), k)
+	}
+	behind := &behindBegun{ResponseWriter: w, opened: opened}
+	answer, err := k.Forward(r.Context(), http.MethodPost, "/sessions/"+k.Name()+"/commands?"+r.URL.RawQuery, in.Command)
+	if jsonhttp.Sent(err) {
+		behind.WriteHeader(NoAnswer)
+		return
+	}
+	if err != nil {
+		if errors.Is(err, wire.ErrGone) {
+			rt.forget(k.Record.SessionID()) // As in forward.
+		}
+		wire.Answer(behind, nil, err)
+		return
+	}
+	defer answer.Close()
+	if !jsonhttp.Relay(behind, answer.Response) {
+		panic(http.ErrAbortHandler) // As in forward.
+	}
+	if in.Close && opened.Made && answer.StatusCode == http.StatusOK {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), closePatience)
+		defer cancel()
+		if rt.endNow(ctx, k, true) == nil { // Else the client asks for it, and is told why not.
+			w.Header().Set(http.TrailerPrefix+HeadClosed, "true")
+		}
+	}
+}
+
+// behindBegun writes an answer behind a Begun that has its status.
+type behindBegun struct {
+	http.ResponseWriter
+	opened keeper.Opened
+}
+
+func (b *behindBegun) WriteHeader(status int) {
+	b.ResponseWriter.WriteHeader(http.StatusOK)
+	said, err := json.Marshal(Begun{b.opened, status})
+	if err != nil {
+		panic(http.ErrAbortHandler) // The client sees that there is no answer.
+	}
+	_, _ = fmt.Fprintf(b.ResponseWriter, "%d\n%s", len(said), said) // Who went away misses nothing.
+}
+
+// Unwrap is for http.ResponseController.
+func (b *behindBegun) Unwrap() http.ResponseWriter { return b.ResponseWriter }
