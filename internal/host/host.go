@@ -89,6 +89,7 @@ type Host struct {
 	triedAt   time.Time
 	closed    bool
 	temporary []*keeper.Kept // the sessions that are to end with the connection
+	unsure    []*later       // those of which it is not known whether they were made
 }
 
 // link is a way to the limpet over there.
@@ -212,15 +213,25 @@ func (h *Host) open(ctx context.Context, name string, in connect.Open) (*keeper.
 	if err := h.ask(ctx, http.MethodPut, name, "", in, &o); err != nil {
 		return nil, err
 	}
-	by := &addressed{h, o.Record.SessionID()}
+	return h.kept(&addressed{h, o.Record.SessionID()}, o), nil
+}
+
+// kept is a session of there, about which requests are sent by a transport.
+func (h *Host) kept(by http.RoundTripper, o keeper.Opened) *keeper.Kept {
 	client := wire.NewClientOver(by)
 	client.Follow = func(ctx context.Context) bool {
 		var said connect.Found
-		err := asking(by).Call(ctx, jsonhttp.Request{Method: http.MethodPost, Path: "/sessions/" + name + "/follow", Again: true}, &said)
+		err := asking(by).Call(ctx, jsonhttp.Request{Method: http.MethodPost, Path: below(o.Record.Name) + followPath, Again: true}, &said)
 		return err == nil && said.Found
 	}
-	return keeper.Elsewhere(h, client, o), nil
+	return keeper.Elsewhere(h, client, o)
 }
+
+// followPath is that of the request, below a session, which looks for another keeper of it.
+const followPath = "/follow"
+
+// below is the path of a session.
+func below(name string) string { return "/sessions/" + name }
 
 // addressed sends requests about one session.
 type addressed struct {
@@ -234,17 +245,23 @@ func (a *addressed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.h.RoundTrip(r)
 }
 
+// The paths of names, and of the request that opens a session and runs a command in it.
+const (
+	keptPath = "/kept/"
+	runPath  = "/run"
+)
+
 // ask asks about a name.
 func (h *Host) ask(ctx context.Context, method, name, path string, content, value any) error {
 	if !session.ValidName(name) {
 		return &session.Error{Op: "open", Session: name, Err: session.ErrName}
 	}
-	return h.asks.Call(ctx, jsonhttp.Request{Method: method, Path: "/kept/" + name + path, Content: content}, value)
+	return h.asks.Call(ctx, jsonhttp.Request{Method: method, Path: keptPath + name + path, Content: content}, value)
 }
 
 // Terminals returns a client of the records of the terminals of a session that has ended. The caller must close it.
 func (h *Host) Terminals(name string) *remote.Client {
-	return wire.Terminals(h, "/kept/"+url.PathEscape(name))
+	return wire.Terminals(h, keptPath+url.PathEscape(name))
 }
 
 // List implements [keeper.Place].
@@ -293,13 +310,21 @@ func (h *Host) Disconnect() (err error) {
 	h.closing.Do(func() {
 		patience := goodbyePatience
 		h.mu.Lock()
-		ending := h.temporary
+		ending, unsure := slices.Clone(h.temporary), h.unsure
 		if h.why != nil {
 			patience = lostPatience
 		}
 		h.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
+		for _, l := range unsure {
+			if l.isOpen() {
+				continue // It is one of the others.
+			}
+			if k, err := h.Session(ctx, l.name, nil); err == nil { // Else there is none, as far as is known.
+				ending = append(ending, k)
+			}
+		}
 		for _, k := range ending {
 			how := connect.Close{Session: k.Record.SessionID(), Forget: true}
 			err = errors.Join(err, h.ask(ctx, http.MethodPost, k.Name(), "/close", how, &struct{}{}))

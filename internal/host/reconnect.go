@@ -72,6 +72,8 @@ func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
 func mayBeSentTwice(r *http.Request) bool {
 	path := r.URL.Path
 	switch {
+	case strings.HasPrefix(path, "/v1"+keptPath) && strings.HasSuffix(path, runPath): // Whatever the session is called.
+		return false
 	case r.Method == http.MethodGet, strings.HasSuffix(path, "/commands"), strings.Contains(path, "/commands/"), strings.HasSuffix(path, "/follow"), strings.HasPrefix(path, transfer.Path):
 		return true
 	case strings.HasSuffix(path, "/jobs/stop"): // Of all jobs, and more of them may run the second time.

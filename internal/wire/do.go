@@ -215,7 +215,7 @@ func (d *doing) follow(life, ctx context.Context) (command.Result, error) {
 			try = -1 // It goes on.
 		}
 	}
-	if d.begun() && isOneOf(err, ErrGone, ErrUnreachable) {
+	if d.begun() && isOneOf(err, ErrGone, ErrUnreachable) && !errors.Is(err, ErrMayHaveRun) { // Else a transport has said so.
 		err = fmt.Errorf("%w: %w", err, ErrMayHaveRun)
 	}
 	return nothing, d.s.worded(life, "run in", err)
@@ -280,7 +280,7 @@ func (d *doing) once(life context.Context, out, errs int64, each func(frame), as
 	}
 	resp, err := d.s.c.open(life, jsonhttp.Request{Method: method, Path: below(d.s.name) + commands + path, Content: content, Again: true})
 	if err != nil {
-		d.sent = d.sent || len(ask) > 0 && jsonhttp.Sent(err)
+		d.sent = d.sent || len(ask) > 0 && (jsonhttp.Sent(err) || errors.Is(err, ErrMayHaveRun))
 		return came{}, err
 	}
 	defer resp.Close()
