@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -183,7 +184,17 @@ func runKept(cmd *cobra.Command, flags runFlags, run toRun, gate *gate) error {
 	ctx, stop := untilOneOf(context.Background(), signals...)
 	defer stop()
 	console := newConsole()
-	sh, err := flags.kept.open(ctx, cmd, &flags.shell, console, flags.approve.mode)
+	open := func() (*keptShell, error) {
+		return flags.kept.open(ctx, cmd, &flags.shell, console, flags.approve.mode)
+	}
+	// With --approve a person is told the directory, and --bash and the like are refused for a session that is there: both have to be known
+	// before a script is sent.
+	if flags.kept.isElsewhere() && gate == nil && (flags.kept.name == "" || !slices.ContainsFunc(born, cmd.Flags().Changed)) {
+		open = func() (*keptShell, error) {
+			return flags.kept.openLater(ctx, &flags.shell, console, len(run.scripts) == 1)
+		}
+	}
+	sh, err := open()
 	if err != nil {
 		return errors.Join(gotSignal(ctx), err)
 	}
@@ -239,6 +250,9 @@ func (r *runner) all(ctx context.Context) error {
 			return r.gate.run(ctx, r.sh, r.console, script.file, text, req)
 		})
 		end()
+		if unopened, ok := errors.AsType[*unopenedError](err); ok {
+			return errors.Join(gotSignal(ctx), unopened.error)
+		}
 		last := i == len(r.run.scripts)-1
 		if err == nil && !r.flags.json {
 			err = r.console.lost(res)

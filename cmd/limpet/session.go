@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -152,6 +153,9 @@ type keptShell struct {
 	mark    string // of the look that the next script relies on, and no other
 	console *console
 	asks    *askpass.Server // nil: programs are left to ask as they like
+
+	unopened atomic.Bool // the first script is to open the session, and has not yet
+	existing bool        // then it does not make one
 }
 
 func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
@@ -168,6 +172,12 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	told()
 	if errors.Is(err, session.ErrStateChanged) {
 		k.id = req.ID // It may be asked for again.
+	}
+	if err != nil && k.unopened.Load() {
+		if k.existing && !errors.Is(err, wire.ErrMayHaveRun) {
+			err = explainExisting(err)
+		}
+		return res, &unopenedError{err}
 	}
 	if res.Dir != "" {
 		k.dir = res.Dir
@@ -238,13 +248,30 @@ func foundAs(ctx context.Context, r keeper.Place, name string, spec *keeper.Spec
 		kept.Disconnect()
 		return nil, info, err
 	}
-	switch {
-	case kept.Was != nil:
-		console.notef("session %q is new, in %s; the last one %s", name, info.Dir, kept.Was)
-	case kept.Made:
-		console.notef("session %q is new, in %s", name, info.Dir)
+	if kept.Made {
+		tellNew(kept, info.Dir, console)
 	}
 	return kept, info, nil
+}
+
+// tellNew tells the user that a session is new. The directory is empty if it is not known.
+func tellNew(k *keeper.Kept, dir string, console *console) {
+	text := fmt.Sprintf("session %q is new", k.Name())
+	if dir != "" {
+		text += ", in " + dir
+	}
+	if k.Was != nil {
+		text += "; the last one " + k.Was.String()
+	}
+	console.notef("%s", text)
+}
+
+// explainExisting is the error of a session that is not made as --existing is given, with what to do about it.
+func explainExisting(err error) error {
+	if errors.Is(err, session.ErrNotFound) {
+		return fmt.Errorf("%w; leave --existing out to make it", err)
+	}
+	return err
 }
 
 // open returns the session, and tells what the user should know of it. Disconnect it.
@@ -289,8 +316,8 @@ func (f *keptFlags) find(ctx context.Context, cmd *cobra.Command, sh *keptShell,
 	}
 	kept, info, err := foundAs(ctx, sh.place, f.name, spec, sh.console)
 	if err != nil {
-		if f.existing && errors.Is(err, session.ErrNotFound) {
-			err = fmt.Errorf("%w; leave --existing out to make it", err)
+		if f.existing {
+			err = explainExisting(err)
 		}
 		return err
 	}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
+)
+
+// Over a connection that is there, a command costs its caller one request, and so one round trip.
+func TestRunOnAnotherMachineAsksOnce(t *testing.T) {
+	p := newMCPPlace(t)
+	far := testenv.TempDir(t)
+	tap := testenv.NewTap(t, func() *exec.Cmd {
+		cmd := exec.Command("limpet", "connect", "--stdio")
+		cmd.Env = []string{"HOME=" + far, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0", p.mark}
+		return cmd
+	})
+	run := func(args ...string) string {
+		return p.limpet(append([]string{"run", "--on", tap.Target()}, args...)...)
+	}
+	assert.Equal(t, `limpet: session "s" is new, in `+far+"\n/usr", run("-s", "s", "cd /usr; pwd"), "it is told first")
+	for _, row := range []struct {
+		args string
+		says string
+		asks int
+	}{
+		{"-s s", "out in /usr", 1},
+		{"-s s --existing", "out in /usr", 1},
+		{"-s s --dir /", "out in /", 1},
+		{"", "out in " + far, 1},
+		{"--bash bash", "out in " + far, 1},
+		{"--bash bash -s t", `limpet: session "t" is new, in ` + far + "\nout in " + far, 2}, // It would be refused for one that is there.
+	} {
+		before := tap.Requests()
+		assert.Equal(t, row.says, run(append(strings.Fields(row.args), "echo out in $PWD")...), row.args)
+		assert.Equal(t, before+row.asks, tap.Requests(), row.args)
+	}
+	assert.Equal(t, "1\n2", run("x=1; echo $x", "echo $((x + 1))"), "two scripts have one session")
+	assert.Equal(t, "s\nt", p.limpet("session", "list", "--on", tap.Target(), "-q"), "the others have ended")
+
+	// What cannot be opened is told as ever, and is no result.
+	for args, row := range map[string]struct {
+		code int
+		says string
+	}{
+		"-s none --existing --json": {codeNotFound, `there is none of that name; leave --existing out to make it`},
+		"-s s --login":              {codeUsage, `--login says how a session is made, and session "s" is there`},
+	} {
+		cmd := p.command(append(append([]string{"run", "--on", tap.Target()}, strings.Fields(args)...), "echo >"+filepath.Join(far, "ran"))...)
+		var said strings.Builder
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		require.Error(t, err, args)
+		assert.Equal(t, row.code, cmd.ProcessState.ExitCode(), args)
+		assert.Empty(t, string(out), args)
+		assert.Contains(t, said.String(), row.says, args)
+	}
+	assert.NoFileExists(t, filepath.Join(far, "ran"))
+	p.limpet("session", "close", "--on", tap.Target(), "s", "t")
+	p.limpet("hosts", "close", "--all")
+	p.gone("after the last connection was closed")
+}
