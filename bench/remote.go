@@ -57,6 +57,12 @@ func (b *bench) remoteTrueAfter(way time.Duration, rounds int, where string) err
 		return err
 	}
 	b.report.compare(all)
+	all, err = b.contestOf("`true` in a session of its own, by a program of its own,"+where, "true", b.usual(20),
+		&programSide{as: limpetName, argv: []string{program, "run", "--on", d.target()}, env: env, end: []string{program, "hosts", "close", "--all"}}, oneshot)
+	if err != nil {
+		return err
+	}
+	b.report.compare(all)
 	// Without what takes long by itself, and what a login of ssh has not in its PATH.
 	stages, _ := without(programmersHour, func(tool string) bool { return tool == "go" || absent(tool) })
 	if err := b.hourOf(stages, &visitor{side: limpet}, &visitor{side: oneshot, forgets: true}, ","+where, atLeastFaster(sharedSSH, 20)); err != nil {
