@@ -2,6 +2,7 @@ package host
 
 import (
 	"bufio"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -29,4 +30,29 @@ func TestWhatAnAnswerBeginsWithIsBounded(t *testing.T) {
 	rest, err := from.ReadString(0)
 	require.Error(t, err)
 	assert.Equal(t, "rest", rest, "what is behind it is left")
+}
+
+// What opens a session, or runs what it was not told an id of, is not asked for again by itself, whatever the session is called.
+func TestWhatMayBeSentTwice(t *testing.T) {
+	for _, c := range []struct {
+		method, path string
+		may          bool
+	}{
+		{http.MethodPut, "/v1/kept/build", false},
+		{http.MethodPut, "/v1/kept/commands", false},
+		{http.MethodPut, "/v1/kept/follow", false},
+		{http.MethodPost, "/v1/kept/build/run", false},
+		{http.MethodPost, "/v1/kept/commands/run", false},
+		{http.MethodPost, "/v1/kept/run/run", false},
+		{http.MethodGet, "/v1/kept/commands", true},
+		{http.MethodPost, "/v1/sessions/build/commands", true},
+		{http.MethodPost, "/v1/sessions/build/commands/x/input", true},
+		{http.MethodPost, "/v1/sessions/build/follow", true},
+		{http.MethodPost, "/v1/sessions/build/terminals/term-x/input", false},
+		{http.MethodPost, "/v1/sessions/build/jobs/stop", false},
+	} {
+		r, err := http.NewRequest(c.method, "http://there"+c.path, nil)
+		require.NoError(t, err)
+		assert.Equal(t, c.may, mayBeSentTwice(r), "%s %s", c.method, c.path)
+	}
 }

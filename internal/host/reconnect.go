@@ -71,8 +71,10 @@ func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
 // which has an id, or one piece of its input, or of a file, which has an offset, or it has the same effect.
 func mayBeSentTwice(r *http.Request) bool {
 	path := r.URL.Path
+	name, kept := strings.CutPrefix(path, "/v1"+keptPath)
+	name = strings.TrimSuffix(name, runPath)
 	switch {
-	case strings.HasPrefix(path, "/v1"+keptPath) && strings.HasSuffix(path, runPath): // Whatever the session is called.
+	case kept && r.Method != http.MethodGet && !strings.Contains(name, "/"): // Whatever the session is called.
 		return false
 	case r.Method == http.MethodGet, strings.HasSuffix(path, "/commands"), strings.Contains(path, "/commands/"), strings.HasSuffix(path, "/follow"), strings.HasPrefix(path, transfer.Path):
 		return true
