@@ -178,6 +178,7 @@ type session struct {
 	live     *live    // nil: the shell is as a new one
 	path     []string // the directories of PATH; none: not known
 	pathless bool     // what is judged may run without a PATH
+	homeless bool     // it may run without a HOME
 	resolved map[lookup]found
 	files    map[string]File // by their paths: a look at one may read all of it
 	looked   bool

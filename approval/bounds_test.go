@@ -87,3 +87,12 @@ func TestAJudgementIsBounded(t *testing.T) {
 		})
 	}
 }
+
+// What is too long to be looked at asks: it may be anything.
+func TestWhatIsNotLookedAtAsks(t *testing.T) {
+	long := "a=" + strings.Repeat("x", 30000) + "\n: " + strings.Repeat(`"$a" `, 30) + "\n"
+	for _, script := range []string{`s=.env; cat "$s"`, `s=~/.ssh/id_rsa; cat "$s"`, `s=~/.config/limpet/approvals.json; cat "$s"`, `r=/; rm -rf "$r"`} {
+		assert.NotEqual(t, approval.Allow, approval.Judge(long+script, &approval.Options{Home: "/home/me"}).Verdict, script)
+	}
+	assert.Equal(t, approval.Allow, approval.Judge("for i in {1..100}; do cat a{1..1000}$i; done", nil).Verdict, "what is left out is numbers")
+}

@@ -32,7 +32,11 @@ func (w *walker) call(cmd *syntax.CallExpr) {
 			w.word(a.Value) // It is how read parts its line, and nothing else.
 			continue
 		}
-		w.assign(a, len(cmd.Args) == 0)
+		if stays := len(cmd.Args) == 0; stays {
+			w.assign(a, stays)
+		} else {
+			w.apart(func() { w.assign(a, stays) }) // A program's are expanded in another process.
+		}
 	}
 	values := w.words(cmd.Args)
 	if len(values) > 0 {

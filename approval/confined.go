@@ -18,7 +18,7 @@ type Confined struct {
 	Privileges bool
 	// Lost reports whether nothing outside of the sandbox stays of what is written to a path, or below it: it is refused, or goes with the sandbox. The path is
 	// absolute and clean, and as the sandbox sees it. It counts only with Options.Path, and for no directory of that, nor for hidden files of Options.Home: programs
-	// and what they go by are read there. Nil is false.
+	// and what they go by are read there. A symbolic link is not seen: leave it nil where what was approved before may have made one. Nil is false.
 	Lost func(path string) bool
 }
 

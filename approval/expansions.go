@@ -45,12 +45,22 @@ func (w *walker) parameter(p *syntax.ParamExp) {
 	if p.Excl && p.Names == 0 && !allElements(p.Index) {
 		ask("${!name} expands the variable that a value names, which can run commands")
 	}
+	// What follows is expanded or not as the variable is.
+	w.apart(func() { w.operators(p) })
+}
+
+// operators judges what is in ${..} behind the name.
+func (w *walker) operators(p *syntax.ParamExp) {
+	ask := func(reason string) { w.ask(KindExpansion, p, ruleExpansion, reason) }
 	if p.Index != nil && !allElements(p.Index) {
 		w.arithmetic(p.Index, p)
 	}
 	if p.Slice != nil {
 		w.arithmetic(p.Slice.Offset, p)
 		w.arithmetic(p.Slice.Length, p)
+		if length, ok := p.Slice.Length.(*syntax.Word); p.Slice.Length != nil && (!ok || !onlyNumber(length.Parts)) {
+			w.broken = true // A length below zero may end before the beginning.
+		}
 	}
 	if p.Repl != nil {
 		w.word(p.Repl.Orig)
@@ -113,9 +123,11 @@ func (w *walker) binary(x *syntax.BinaryArithm, whole syntax.Node) {
 		syntax.OrAssgn, syntax.XorAssgn, syntax.ShlAssgn, syntax.ShrAssgn:
 	default:
 		w.arithmetic(x.X, whole)
-		w.arithmetic(x.Y, whole)
+		w.apart(func() { w.arithmetic(x.Y, whole) }) // Of && and its like, it may not be evaluated.
+		w.broken = w.broken || x.Op == syntax.Quo || x.Op == syntax.Rem || x.Op == syntax.Pow
 		return
 	}
+	w.broken = w.broken || x.Op == syntax.QuoAssgn || x.Op == syntax.RemAssgn // By zero.
 	w.arithmetic(x.Y, whole)
 	name, ok := x.X.(*syntax.Word)
 	if !ok || !harmless(name.Lit()) {

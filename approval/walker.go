@@ -18,6 +18,7 @@ type walker struct {
 	vars     map[string]value // what variables are here for certain: they were set on every way that leads here
 	changes  []setting        // of vars, for apart
 	assigned map[string]int   // how often the text sets a variable; unknowable: by a command
+	broken   bool             // an expansion may have ended a line of the text before its end: what is set from there on may not be
 	between  int              // added to those: how often others may set it before what is walked runs
 	input    *syntax.Word     // the here-document or here-string of the command that is walked, if any
 	document bool             // input is a here-document, and no here-string
@@ -47,7 +48,7 @@ func (w *walker) has(name string) bool {
 func (w *walker) set(name string, v value) {
 	n := w.times(name)
 	switch {
-	case n >= unknowable || w.assigned[anyVariable] > 0:
+	case w.broken, n >= unknowable || w.assigned[anyVariable] > 0:
 		w.forget(name)
 	case n&(nonNumeric-1) > 1:
 		w.forget(name)
@@ -170,10 +171,10 @@ func (w *walker) statement(stmt *syntax.Stmt) {
 		w.ask(KindCommand, stmt, ruleShell, "it is none of bash's")
 	}
 	for _, redir := range stmt.Redirs {
-		w.redirection(redir)
+		w.apart(func() { w.redirection(redir) }) // A program's are expanded in another process.
 	}
 	walk := func() { w.command(stmt) }
-	if stmt.Background {
+	if stmt.Background || len(stmt.Redirs) > 0 { // One that fails keeps all from being run.
 		w.apart(walk)
 		return
 	}
@@ -205,8 +206,10 @@ func (w *walker) command(stmt *syntax.Stmt) {
 	case *syntax.IfClause:
 		w.ifClause(cmd)
 	case *syntax.WhileClause:
-		w.statements(cmd.Cond)
-		w.apart(func() { w.statements(cmd.Do) })
+		w.apart(func() { // A break may end the condition.
+			w.statements(cmd.Cond)
+			w.apart(func() { w.statements(cmd.Do) })
+		})
 	case *syntax.ForClause:
 		w.forClause(cmd)
 	case *syntax.BinaryCmd:
@@ -258,15 +261,15 @@ func (w *walker) forClause(cmd *syntax.ForClause) {
 		}
 		w.apart(func() {
 			w.put(loop.Name.Value, commonValue(items))
-			if n := w.times(loop.Name.Value); !loop.InPos.IsValid() || n >= unknowable || w.assigned[anyVariable] > 0 || n&(nonNumeric-1) > 1 {
+			if n := w.times(loop.Name.Value); cmd.Select || !loop.InPos.IsValid() || n >= unknowable || w.assigned[anyVariable] > 0 || n&(nonNumeric-1) > 1 {
 				w.forget(loop.Name.Value)
 			}
 			w.statements(cmd.Do)
 		})
 	case *syntax.CStyleLoop:
 		w.arithmetic(loop.Init, loop)
-		w.arithmetic(loop.Cond, loop)
 		w.apart(func() {
+			w.arithmetic(loop.Cond, loop)
 			w.statements(cmd.Do)
 			w.arithmetic(loop.Post, loop)
 		})
@@ -344,7 +347,7 @@ func (w *walker) caseClause(cmd *syntax.CaseClause) {
 	w.word(cmd.Word)
 	for _, item := range cmd.Items {
 		for _, pattern := range item.Patterns {
-			w.word(pattern)
+			w.apart(func() { w.word(pattern) }) // None is expanded behind one that matches.
 		}
 		w.apart(func() { w.statements(item.Stmts) })
 	}
@@ -419,7 +422,7 @@ func (w *walker) test(x syntax.TestExpr) {
 			}
 		default:
 			w.test(x.X)
-			w.test(x.Y)
+			w.apart(func() { w.test(x.Y) })
 		}
 	default:
 		w.ask(KindScript, x, ruleShell, "this kind of test is not known")

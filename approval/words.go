@@ -2,6 +2,7 @@ package approval
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -77,13 +78,24 @@ func (w *walker) fields(word *syntax.Word) []value {
 	}
 	var values []value
 	from, to := w.node(word)
-	tooMany := []value{{many: true, pattern: hidden, from: from, to: to, node: word}}
+	tooMany := func() []value {
+		if !onlyCounts(copied.Parts) {
+			w.addAt(KindExpansion, from, to, Ask, ruleUnreadable, "its braces make more words than are looked at")
+		}
+		v := w.value(&syntax.Word{Parts: copied.Parts})
+		v.many, v.from, v.to, v.node = true, from, to, word
+		return []value{v}
+	}
+	if w.posix {
+		w.addAt(KindExpansion, from, to, Ask, ruleExpansion, "some shells expand the braces, and others do not")
+		return []value{{many: true, pattern: hidden, from: from, to: to, node: word}}
+	}
 	if hasManyBraces(copied.Parts) {
-		return tooMany
+		return tooMany()
 	}
 	for one := range expand.BracesSeq(nil, &copied) {
 		if len(values) == bracesMax || one == nil {
-			return tooMany
+			return tooMany()
 		}
 		v := w.value(one)
 		v.from, v.to, v.node = from, to, word
@@ -92,8 +104,8 @@ func (w *walker) fields(word *syntax.Word) []value {
 	return values
 }
 
-// hasManyBraces reports whether a word certainly becomes more than bracesMax, by how many pairs of braces it has: each makes two of one, or more. To expand a word
-// with many takes long before the first word is there.
+// hasManyBraces reports whether a word may become more than bracesMax, by how many pairs of braces it has: most make two of one, or more. To expand
+// a word with many takes long before the first word is there.
 func hasManyBraces(parts []syntax.WordPart) bool {
 	beside, all := 0, 0
 	var count func(parts []syntax.WordPart)
@@ -114,6 +126,14 @@ func hasManyBraces(parts []syntax.WordPart) bool {
 	}
 	count(parts)
 	return 1<<min(beside, 30) > bracesMax || all >= bracesMax
+}
+
+// onlyCounts reports whether all braces are ranges of numbers.
+func onlyCounts(parts []syntax.WordPart) bool {
+	return !slices.ContainsFunc(parts, func(part syntax.WordPart) bool {
+		braces, ok := part.(*syntax.BraceExp)
+		return ok && (!braces.Sequence || slices.ContainsFunc(braces.Elems, func(word *syntax.Word) bool { return !isNumber(word.Lit()) }))
+	})
 }
 
 // word is fields for a word that braces do not split: in an assignment, a redirection, a [[.
@@ -207,8 +227,7 @@ func (b *builder) unquoted(text string, first, last bool) {
 		user, rest, slash := strings.Cut(text[1:], "/")
 		switch {
 		case user == "" && (slash || last):
-			b.home = true
-			b.literal("~")
+			b.ofHome("~")
 			text = rest
 			if slash {
 				text = "/" + rest
@@ -242,6 +261,16 @@ func (b *builder) unquoted(text string, first, last bool) {
 // homes are variables that are known by the specification, as long as nobody assigns to them. That asks.
 var homes = map[string]string{"HOME": "~", "XDG_STATE_HOME": "~/.local/state", "XDG_CONFIG_HOME": "~/.config"}
 
+// ofHome is for the home, or what is known to be in it. Where there is no HOME, it is another directory, or none.
+func (b *builder) ofHome(text string) {
+	b.home = b.home || len(b.text) == 0 && b.known
+	b.literal(text)
+	if b.w.s.homeless {
+		b.text = nil
+		b.known, b.noDash = false, true
+	}
+}
+
 func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
 	name := ""
 	if p.Param != nil {
@@ -252,8 +281,7 @@ func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
 	case p.Length, plain && (name == "#" || name == "?" || name == "$" || name == "!"):
 		b.unknown(true, false)
 	case plain && homes[name] != "":
-		b.home = b.home || len(b.text) == 0 && b.known
-		b.literal(homes[name])
+		b.ofHome(homes[name])
 	case plain && (name == "PWD" || name == "OLDPWD"):
 		b.literal("/")
 		b.unknown(true, !quoted)
@@ -271,6 +299,7 @@ func (b *builder) variable(v value, quoted bool) {
 	s := b.w.s
 	if s.expanded += len(v.text) + len(v.pattern); s.expanded > expandedMax {
 		b.unknown(false, !quoted)
+		b.w.addAt(KindExpansion, b.from, b.to, Ask, ruleUnreadable, "its variables make more text than is looked at")
 		return
 	}
 	if !quoted && !v.numeric && (!v.known || v.text == "" || strings.ContainsAny(v.text, " \t\n*?[\\")) {

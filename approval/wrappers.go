@@ -155,10 +155,11 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 		if c.name == "env" && (o.name == "C" || o.name == "chdir") {
 			c.w.s.moves = append(c.w.s.moves, "")
 		}
-		if c.name == "env" && takesPath(o) {
-			before := c.w.s.pathless
-			c.w.s.pathless = true
-			defer func() { c.w.s.pathless = before }()
+		if c.name == "env" {
+			pathless, homeless := c.w.s.pathless, c.w.s.homeless
+			c.w.s.pathless = pathless || takes(o, "PATH")
+			c.w.s.homeless = homeless || takes(o, "HOME") || takes(o, "XDG_STATE_HOME") || takes(o, "XDG_CONFIG_HOME")
+			defer func() { c.w.s.pathless, c.w.s.homeless = pathless, homeless }()
 		}
 		if c.name == "xargs" && (o.name == "I" || o.name == "replace") {
 			rest, appends = replaced(rest, o.arg), false
@@ -195,13 +196,13 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 	c.command(rest)
 }
 
-// takesPath reports whether an option of env may take PATH away: bash has one of its own then.
-func takesPath(o option) bool {
+// takes reports whether an option of env may take a variable away. Of PATH, bash has one of its own then.
+func takes(o option, name string) bool {
 	switch o.name {
 	case "i", "ignore-environment":
 		return true
 	case "u", "unset":
-		return !o.arg.known || o.arg.text == "PATH"
+		return !o.arg.known || o.arg.text == name
 	}
 	return false
 }

@@ -108,7 +108,7 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 		opts.Path, opts.File = "", nil
 	} else if asked {
 		policy.Env.Pass = shell.asked()
-		opts.Confined = approve.Confined(policy, env)
+		opts.Confined = approve.Confined(policy)
 	}
 	if far || asked {
 		opts.Git = nil // Git runs elsewhere, or sees other files.

@@ -169,6 +169,7 @@ func TestWhatIsTypedIsAskedAbout(t *testing.T) {
 	for name, c := range map[string]struct{ start, types, stdin, shown, lands string }{
 		"keys":           {"term start --line 'tee made'", "term send ID 'rm a' Enter", "", "'rm a' Enter", "rm a\n"},
 		"a text":         {"term start --line 'tee made'", "term send --text --enter ID -", "one\ntwo", "one", "one\ntwo\n"},
+		"text and keys":  {"term start --line 'tee made'", "term send ID a - Enter", "Enter", "a text:Enter Enter", "aEnter\n"},
 		"a line":         {"jobs start --stdin 'tee made'", "jobs submit ID 'rm a'", "", "rm a", "rm a\n"},
 		"bytes":          {"jobs start --stdin 'tee made'", "jobs write ID 'rm a'", "", "rm a", "rm a"},
 		"standard input": {"jobs start --stdin 'tee made'", "jobs write ID", "one\ntwo\n", "one", "one\ntwo\n"},
@@ -202,6 +203,9 @@ func TestWhatIsTypedIsAskedAbout(t *testing.T) {
 				if key != "deny" {
 					tm.sees("limpet: may this be typed to " + id + "?")
 					tm.sees("  | " + c.shown + "\r\n")
+					if name == "a line" || name == "a text" || name == "standard input" {
+						tm.sees("With Enter at the end.")
+					}
 					tm.sees("\r\ny: yes   r: no, with a reason   any other key: no")
 					tm.types(key)
 				}

@@ -145,6 +145,9 @@ func (f *termSendFlags) inputs(cmd *cobra.Command, args []string) ([]keys.Input,
 				return nil, fmt.Errorf("reading standard input: %w", err)
 			}
 			inputs, shown[i] = append(inputs, f.input(string(b))), string(b)
+			if !f.text && !f.paste {
+				shown[i] = "text:" + string(b) // It may be the name of a key.
+			}
 		case f.text || f.paste:
 			inputs = append(inputs, f.input(arg))
 		default:
@@ -188,6 +191,9 @@ type sentJSON struct {
 
 func (f *termSendFlags) send(ctx context.Context, cmd *cobra.Command, t *reached, inputs []keys.Input) error {
 	if f.approve.mode != "off" && !f.approved {
+		if len(f.typed) > mostShown {
+			return fmt.Errorf("what is to be typed has more than %d bytes, which is too long for a question: read it, and type it by --approve off", mostShown)
+		}
 		if err := f.approve.input(ctx, cmd, f.where.console, t.info.ID, f.typed); err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func (s Sessions) Approver(of session.Approved) session.Approver {
 	if of.Policy == nil { // In a sandbox git may see other files.
 		opts.Git = Git(s.Env)
 	} else {
-		opts.Contained, opts.Confined = of.Policy.Contains(), Confined(*of.Policy, s.Env)
+		opts.Contained, opts.Confined = of.Policy.Contains(), Confined(*of.Policy)
 	}
 	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, of.Name, q) }, opts)
 	if of.Used || s.Changed {

@@ -184,6 +184,9 @@ func asked(q approval.Question, about About) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", title(q, about.From))
 	lines(&b, q.Script)
+	if q.Input != "" && strings.HasSuffix(q.Script, "\n") {
+		b.WriteString("\nWith Enter at the end.\n")
+	}
 	for _, more := range []struct{ title, text string }{{"The file has", about.File}, {"It reads", about.Stdin}} {
 		if more.text != "" {
 			fmt.Fprintf(&b, "\n%s:\n\n", more.title)
