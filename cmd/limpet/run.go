@@ -265,10 +265,13 @@ func (r *runner) all(ctx context.Context) error {
 				r.console.notef("%s", hint)
 			}
 		}
+		code = codeOfResult(res, err)
+		if last && err == nil {
+			break // A signal that came after the end of the script does not replace its exit code.
+		}
 		if err := gotSignal(ctx); err != nil {
 			return exit(codeOf(err))
 		}
-		code = codeOfResult(res, err)
 		if r.flags.stopOnError && code != 0 {
 			break
 		}

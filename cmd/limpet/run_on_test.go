@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,11 +18,7 @@ import (
 func TestRunOnAnotherMachineAsksOnce(t *testing.T) {
 	p := newMCPPlace(t)
 	far := testenv.TempDir(t)
-	tap := testenv.NewTap(t, func() *exec.Cmd {
-		cmd := exec.Command("limpet", "connect", "--stdio")
-		cmd.Env = []string{"HOME=" + far, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0", p.mark}
-		return cmd
-	})
+	tap := testenv.NewTap(t, func() *exec.Cmd { return farConnect(p, far) })
 	run := func(args ...string) string {
 		return p.limpet(append([]string{"run", "--on", tap.Target()}, args...)...)
 	}
@@ -66,4 +63,40 @@ func TestRunOnAnotherMachineAsksOnce(t *testing.T) {
 	p.limpet("session", "close", "--on", tap.Target(), "s", "t")
 	p.limpet("hosts", "close", "--all")
 	p.gone("after the last connection was closed")
+}
+
+// The session of a script ends behind it, which may take its time. A signal that comes meanwhile does not replace the exit code of the script.
+func TestASignalBehindAScriptOnAnotherMachine(t *testing.T) {
+	p := newMCPPlace(t)
+	target, far := tappedMachine(t, p)
+	closing := filepath.Join(far, "closing")
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		cmd := p.command("run", "--on", target, "(trap 'echo >"+closing+"' TERM HUP; while :; do sleep 0.05; done) & echo out; exit 3")
+		var said strings.Builder
+		cmd.Stderr = &said
+		require.NoError(t, cmd.Start())
+		testenv.AwaitFile(t, closing)
+		require.NoError(t, cmd.Process.Signal(sig))
+		require.Error(t, cmd.Wait())
+		assert.Equal(t, 3, cmd.ProcessState.ExitCode(), "%v: %s", sig, said.String())
+		require.NoError(t, os.Remove(closing))
+	}
+	assert.Empty(t, p.limpet("session", "list", "--on", target, "-q"))
+	p.limpet("hosts", "close", "--all")
+	p.gone("after the last connection was closed")
+}
+
+// tappedMachine is a machine that is reached by a target, and its home. Its connections are shared.
+func tappedMachine(t *testing.T, p *mcpPlace) (target, far string) {
+	t.Helper()
+	far = testenv.TempDir(t)
+	tap := testenv.NewTap(t, func() *exec.Cmd { return farConnect(p, far) })
+	return tap.Target(), far
+}
+
+// farConnect is the limpet over there.
+func farConnect(p *mcpPlace, far string) *exec.Cmd {
+	cmd := exec.Command("limpet", "connect", "--stdio")
+	cmd.Env = []string{"HOME=" + far, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0", p.mark}
+	return cmd
 }

@@ -114,7 +114,7 @@ func (d *doing) run(ctx context.Context) (command.Result, error) {
 			if !beside && d.blocked() {
 				beside = true
 				go func() { // The stream is not read on until a Write returns.
-					if res, err := d.once(life, -1, -1, func(frame) {}); err == nil {
+					if res, err := d.once(life, ctx, -1, -1, func(frame) {}); err == nil {
 						d.end <- res
 					}
 				}()
@@ -205,7 +205,7 @@ func (d *doing) follow(life, ctx context.Context) (command.Result, error) {
 		}
 		before := d.at
 		var end came
-		if end, err = d.once(life, d.want(0), d.want(1), d.write, d.ask(ctx)...); err == nil {
+		if end, err = d.once(life, ctx, d.want(0), d.want(1), d.write, d.ask(ctx)...); err == nil {
 			return end.res, end.err
 		}
 		if !isOneOf(err, ErrGone, ErrUnreachable) {
@@ -268,8 +268,9 @@ func (d *doing) want(i int) int64 {
 }
 
 // once reads the stream of the command over one connection. The error is that of the connection:
-// what came of the command has its own.
-func (d *doing) once(life context.Context, out, errs int64, each func(frame), ask ...any) (came, error) {
+// what came of the command has its own. When ctx has ended the end of the
+// stream is not waited for long after the last frame.
+func (d *doing) once(life, ctx context.Context, out, errs int64, each func(frame), ask ...any) (came, error) {
 	method, path, content := http.MethodGet, fmt.Sprintf("/%s/output?out=%d&err=%d", d.id, out, errs), any(nil)
 	if len(ask) > 0 {
 		method, path, content = http.MethodPost, fmt.Sprintf("?out=%d&err=%d", out, errs), ask[0]
@@ -297,7 +298,13 @@ func (d *doing) once(life context.Context, out, errs int64, each func(frame), as
 			each(f)
 			continue
 		}
+		stop := context.AfterFunc(ctx, func() {
+			if pause(life, stopPatience) {
+				resp.Close()
+			}
+		})
 		_, _ = r.Peek(1) // At its end the connection can be used again.
+		stop()
 		var said last
 		if err := json.Unmarshal(f.data, &said); err != nil {
 			return came{}, fmt.Errorf("%w: what it says of the command makes no sense: %w", ErrUnreachable, err)
