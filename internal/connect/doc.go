@@ -3,7 +3,7 @@
 //
 //	GET  /v1/kept?all=1             a list of keeper.Listed
 //	PUT  /v1/kept/NAME              {"spec"}: opens the session, which is made if there is a spec; keeper.Opened, with its session.Info
-//	POST /v1/kept/NAME/run          {"spec", "command", "close"}: a Run, which opens the session and runs a command in it; a Begun, and the answer
+//	POST /v1/kept/NAME/run          {"spec", "command", "close"}: a Run, which opens the session and runs a command in it; a keeper.Opened, and the answer
 //	                                to the command behind it. It is not to be asked for twice: the second one may make another session
 //	POST /v1/kept/NAME/close        {"session", "forget"}: ends the session of that name and ID, and waits until its keeper is gone
 //	POST /v1/kept/NAME/upgrade      {"session", "no_wait", "force"}: has the session kept by this program; {"lost"}

@@ -23,12 +23,9 @@ type Run struct {
 	Close bool `json:"close,omitempty"`
 }
 
-// Begun is what the answer to a Run begins with, if the session could be opened: a line that says how many bytes it has, as JSON, and then
-// these. The answer to the command is behind it.
-type Begun struct {
-	Opened keeper.Opened `json:"opened"`
-	Status int           `json:"status"` // of the answer to the command, or NoAnswer
-}
+// The answer to a Run begins, if the session could be opened, with a line that says how many bytes a keeper.Opened has, as JSON, and then these. It
+// is sent before the keeper has answered, which may take long: the command waits there while the session is upgraded, say. The answer to the
+// command is behind it: a line that has its status, or NoAnswer, and its body.
 
 // NoAnswer says that the keeper of the session may have the command, and has not answered. The client asks for it again, in that session.
 const NoAnswer = http.StatusBadGateway
@@ -65,7 +62,10 @@ func (rt *router) run(w http.ResponseWriter, r *http.Request) {
 	if opened.Made { // Who asks tells a person where it is.
 		opened.Info = infoOf(r.Context(), k)
 	}
-	behind := &behindBegun{ResponseWriter: w, opened: opened}
+	if !begin(w, opened) {
+		panic(http.ErrAbortHandler) // As in forward.
+	}
+	behind := &behindOpened{w}
 	answer, err := k.Forward(r.Context(), http.MethodPost, "/sessions/"+k.Name()+"/commands?"+r.URL.RawQuery, in.Command)
 	if jsonhttp.Sent(err) {
 		behind.WriteHeader(NoAnswer)
@@ -91,20 +91,25 @@ func (rt *router) run(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// behindBegun writes an answer behind a Begun that has its status.
-type behindBegun struct {
-	http.ResponseWriter
-	opened keeper.Opened
+// begin has an answer begin with the session that is open. It reports false if nobody is there who reads it.
+func begin(w http.ResponseWriter, opened keeper.Opened) bool {
+	said, err := json.Marshal(opened)
+	if err != nil {
+		return false
+	}
+	w.WriteHeader(http.StatusOK)
+	if _, err := fmt.Fprintf(w, "%d\n%s", len(said), said); err != nil {
+		return false
+	}
+	return http.NewResponseController(w).Flush() == nil
 }
 
-func (b *behindBegun) WriteHeader(status int) {
-	b.ResponseWriter.WriteHeader(http.StatusOK)
-	said, err := json.Marshal(Begun{b.opened, status})
-	if err != nil {
-		panic(http.ErrAbortHandler) // The client sees that there is no answer.
-	}
-	_, _ = fmt.Fprintf(b.ResponseWriter, "%d\n%s", len(said), said) // Who went away misses nothing.
+// behindOpened writes an answer behind the session.
+type behindOpened struct{ http.ResponseWriter }
+
+func (b *behindOpened) WriteHeader(status int) {
+	_, _ = fmt.Fprintf(b.ResponseWriter, "%d\n", status) // Who went away misses nothing.
 }
 
 // Unwrap is for http.ResponseController.
-func (b *behindBegun) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+func (b *behindOpened) Unwrap() http.ResponseWriter { return b.ResponseWriter }

@@ -136,7 +136,7 @@ func (l *later) open(ctx context.Context, spec *keeper.Spec) (*http.Response, er
 		return nil, nil
 	}
 	defer a.Close()
-	b, err := io.ReadAll(io.LimitReader(a.Body, mostBegun))
+	b, err := io.ReadAll(io.LimitReader(a.Body, mostOpened))
 	if err != nil {
 		return nil, a.Broken(err)
 	}
@@ -165,17 +165,25 @@ func (l *later) run(r *http.Request) (*http.Response, error) {
 		return &answer, nil
 	}
 	from := bufio.NewReader(a.Body)
-	begun, err := readBegun(from)
+	o, err := readOpened(from)
 	if err != nil {
 		defer a.Close()
 		return nil, l.doubted(a.Broken(err))
 	}
-	l.opened(r.Context(), begun.Opened)
-	if begun.Status == connect.NoAnswer {
+	l.opened(r.Context(), o)
+	status, err := readNumber(from)
+	if err == nil && status < http.StatusOK {
+		err = fmt.Errorf("an answer has the status %d", status)
+	}
+	switch {
+	case err != nil: // It is asked for again, in that session.
+		defer a.Close()
+		return nil, fmt.Errorf("%w: %w", a.Broken(err), wire.ErrMayHaveRun)
+	case status == connect.NoAnswer:
 		defer a.Close()
 		return nil, fmt.Errorf("%w: its keeper has not answered: %w", wire.ErrUnreachable, wire.ErrMayHaveRun)
 	}
-	answer.StatusCode, answer.Status, answer.ContentLength = begun.Status, http.StatusText(begun.Status), -1
+	answer.StatusCode, answer.Status, answer.ContentLength = status, http.StatusText(status), -1
 	answer.Body = &answered{from, a, func() {
 		if a.Trailer.Get(connect.HeadClosed) != "" {
 			l.h.ended(l.by.id)
@@ -292,29 +300,34 @@ func (b *answered) Close() error {
 	return nil
 }
 
-// mostBegun bounds what an answer begins with.
-const mostBegun = 16 << 20
+// mostOpened bounds what an answer begins with.
+const mostOpened = 16 << 20
 
-// readBegun reads what the answer to a connect.Run begins with.
-func readBegun(r *bufio.Reader) (begun connect.Begun, err error) {
-	head, err := r.ReadSlice('\n')
+// readOpened reads what the answer to a connect.Run begins with.
+func readOpened(r *bufio.Reader) (o keeper.Opened, err error) {
+	size, err := readNumber(r)
+	if err != nil {
+		return o, err
+	}
+	var b bytes.Buffer // It grows with what comes, not with what is announced.
+	if _, err := io.CopyN(&b, r, int64(size)); err != nil {
+		return o, io.ErrUnexpectedEOF
+	}
+	return o, json.Unmarshal(b.Bytes(), &o)
+}
+
+// readNumber reads a line that is a number.
+func readNumber(r *bufio.Reader) (int, error) {
+	line, err := r.ReadSlice('\n')
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return begun, err
+		return 0, err
 	}
-	size, err := strconv.ParseInt(strings.TrimSuffix(string(head), "\n"), 10, 64)
-	if err != nil || size <= 0 || size > mostBegun {
-		return begun, fmt.Errorf("an answer begins with %.40q", head)
+	n, err := strconv.Atoi(strings.TrimSuffix(string(line), "\n"))
+	if err != nil || n <= 0 || n > mostOpened {
+		return 0, fmt.Errorf("a line of an answer is %.40q", line)
 	}
-	var b bytes.Buffer // It grows with what comes, not with what is announced.
-	if _, err := io.CopyN(&b, r, size); err != nil {
-		return begun, io.ErrUnexpectedEOF
-	}
-	err = json.Unmarshal(b.Bytes(), &begun)
-	if err == nil && begun.Status < http.StatusOK {
-		err = fmt.Errorf("an answer has the status %d", begun.Status)
-	}
-	return begun, err
+	return n, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/session/sessiontest"
+	"github.com/limpet-sh/limpet/shell"
 )
 
 // tapped is a machine of this one whose connections go by a tap, and its sessions as they are known there.
@@ -372,4 +374,45 @@ func TestACommandOpensItsSession(t *testing.T) {
 			require.NoError(t, h.Disconnect())
 		}
 	})
+}
+
+// A command that waits because somebody upgrades its session has opened that all the same: its caller can ask what runs there, and stop it.
+func TestACommandThatWaitsForAnUpgradeHasOpenedItsSession(t *testing.T) {
+	m := machineOf(t, "sh")
+	ctx := testenv.Context(t)
+	h, other := dial(t, m.target, nil), dial(t, m.target, nil)
+	user, err := other.Session(ctx, "s", &keeper.Spec{})
+	require.NoError(t, err)
+	_, called := laterRuns(t, ctx, user, "sleep 1000")
+	upgraded := make(chan error, 1)
+	go func() {
+		_, err := other.Upgrade(ctx, user, keeper.Upgrade{Force: true})
+		upgraded <- err
+	}()
+	_, err = user.Do(ctx, command.Request{Script: "true", TurnTimeout: 100 * time.Millisecond}) // Time for it to get there.
+	require.ErrorIs(t, err, shell.ErrBusy)
+
+	short, cancel := context.WithCancel(ctx)
+	defer cancel()
+	opened, end := make(chan struct{}), make(chan error, 1)
+	ran := filepath.Join(testenv.TempDir(t), "ran")
+	k := h.Later("s", &keeper.Spec{}, host.Later{Opened: func(context.Context, *keeper.Kept) { close(opened) }})
+	go func() {
+		_, err := k.Run(short, "echo >"+ran)
+		end <- err
+	}()
+	<-opened
+	info, err := k.Info(ctx)
+	require.NoError(t, err)
+	assert.Contains(t, info.Running, "sleep 1000")
+	cancel()
+	require.ErrorIs(t, <-end, context.Canceled)
+	_, err = user.Interrupt(ctx)
+	require.NoError(t, err)
+	<-called // What it says is another test's.
+	require.NoError(t, <-upgraded)
+	res, err := k.Run(ctx, "echo out")
+	require.NoError(t, err)
+	assert.Equal(t, "out\n", res.Stdout.String())
+	assert.NoFileExists(t, ran)
 }
