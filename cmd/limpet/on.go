@@ -44,12 +44,12 @@ func (f *keptFlags) openLater(ctx context.Context, flags *shellFlags, console *c
 	}
 	sh.unopened.Store(true)
 	if f.name == "" {
-		sh.Kept = sh.host.Later(host.TemporaryName("run"), spec, host.Later{Temporary: true, Only: only, Opened: func(context.Context, *keeper.Kept) {
+		sh.Kept = sh.host.Later(ctx, host.TemporaryName("run"), spec, host.Later{Temporary: true, Only: only, Opened: func(context.Context, *keeper.Kept) {
 			sh.unopened.Store(false)
 		}})
 		return sh, nil
 	}
-	sh.Kept = sh.host.Later(f.name, spec, host.Later{Opened: func(ctx context.Context, k *keeper.Kept) {
+	sh.Kept = sh.host.Later(ctx, f.name, spec, host.Later{Opened: func(ctx context.Context, k *keeper.Kept) {
 		sh.unopened.Store(false)
 		if k.Made {
 			info, _ := k.InfoThen(ctx) // Without it the directory is not told.

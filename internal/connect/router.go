@@ -54,13 +54,14 @@ type router struct {
 	registry *keeper.Registry
 	mux      *http.ServeMux
 	files    *transfer.Handler
+	lost     func() bool // reports whether the connection is; nothing more is asked then
 
 	mu    sync.Mutex
 	known map[string]*keeper.Kept // by their session's ID
 }
 
 func newRouter(registry *keeper.Registry) *router {
-	rt := &router{registry: registry, mux: http.NewServeMux(), known: make(map[string]*keeper.Kept)}
+	rt := &router{registry: registry, mux: http.NewServeMux(), lost: func() bool { return false }, known: make(map[string]*keeper.Kept)}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = "/" // Where it is not known, as for a session.

@@ -36,8 +36,8 @@ const HeadClosed = "Limpet-Closed"
 // closePatience bounds how long the answer to a Run waits for the end of its session.
 const closePatience = 10 * time.Second
 
-// run opens a session, and passes a command on to its keeper. The session stays if the answer cannot be sent to its end: the client may ask
-// again, over another connection.
+// run opens a session, and passes a command on to its keeper. The session stays if the connection is lost: the client may ask again, over another
+// one.
 func (rt *router) run(w http.ResponseWriter, r *http.Request) {
 	body, err := jsonhttp.Body(w, r, wire.MostBody) // First: see pipe.Serve.
 	var in Run
@@ -62,11 +62,12 @@ func (rt *router) run(w http.ResponseWriter, r *http.Request) {
 	if opened.Made { // Who asks tells a person where it is.
 		opened.Info = infoOf(r.Context(), k)
 	}
-	if !begin(w, opened) {
-		panic(http.ErrAbortHandler) // As in forward.
-	}
+	begin(w, opened)
 	behind := &behindOpened{w}
 	answer, err := k.Forward(r.Context(), http.MethodPost, "/sessions/"+k.Name()+"/commands?"+r.URL.RawQuery, in.Command)
+	if err != nil && in.Close && opened.Made && r.Context().Err() != nil && !rt.lost() {
+		_ = rt.closeRun(r.Context(), k) // The client has given up, and may not know that there is a session.
+	}
 	if jsonhttp.Sent(err) {
 		behind.WriteHeader(NoAnswer)
 		return
@@ -83,25 +84,28 @@ func (rt *router) run(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // As in forward.
 	}
 	if in.Close && opened.Made && answer.StatusCode == http.StatusOK {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), closePatience)
-		defer cancel()
-		if rt.endNow(ctx, k, true) == nil { // Else the client asks for it, and is told why not.
+		if rt.closeRun(r.Context(), k) == nil { // Else the client asks for it, and is told why not.
 			w.Header().Set(http.TrailerPrefix+HeadClosed, "true")
 		}
 	}
 }
 
-// begin has an answer begin with the session that is open. It reports false if nobody is there who reads it.
-func begin(w http.ResponseWriter, opened keeper.Opened) bool {
+// closeRun ends the session of a Run, also when its client does not wait for that.
+func (rt *router) closeRun(ctx context.Context, k *keeper.Kept) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
+	defer cancel()
+	return rt.endNow(ctx, k, true)
+}
+
+// begin has an answer begin with the session that is open. Who went away misses nothing.
+func begin(w http.ResponseWriter, opened keeper.Opened) {
 	said, err := json.Marshal(opened)
 	if err != nil {
-		return false
+		panic(http.ErrAbortHandler) // The client sees that there is no answer.
 	}
 	w.WriteHeader(http.StatusOK)
-	if _, err := fmt.Fprintf(w, "%d\n%s", len(said), said); err != nil {
-		return false
-	}
-	return http.NewResponseController(w).Flush() == nil
+	_, _ = fmt.Fprintf(w, "%d\n%s", len(said), said)
+	_ = http.NewResponseController(w).Flush()
 }
 
 // behindOpened writes an answer behind the session.

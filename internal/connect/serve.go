@@ -101,7 +101,9 @@ func Serve(nonce string, p Program) error {
 	tidy(time.Now())
 	rt := newRouter(registry)
 	defer rt.close()
-	err = pipe.Serve(ctx, pipe.New(nil, in, out, pipe.Times{}), rt)
+	conn := pipe.New(nil, in, out, pipe.Times{})
+	rt.lost = func() bool { return conn.Err() != nil || ctx.Err() != nil }
+	err = pipe.Serve(ctx, conn, rt)
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
 		return nil // Also where the goodbye of the other side is read before its end: net/http closes then.
 	}

@@ -302,6 +302,7 @@ func (h *Host) Kill(ctx context.Context, name string) error {
 const (
 	goodbyePatience = 15 * time.Second
 	lostPatience    = 3 * time.Second
+	unsurePatience  = 2 * time.Second // to say whether there is one: its request was not answered
 )
 
 // Disconnect ends the sessions that are temporary, and lets go of the connection. The error is that a session could not be ended. It is
@@ -311,18 +312,25 @@ func (h *Host) Disconnect() (err error) {
 		patience := goodbyePatience
 		h.mu.Lock()
 		ending, unsure := slices.Clone(h.temporary), h.unsure
+		unsurePatience := unsurePatience
 		if h.why != nil {
-			patience = lostPatience
+			patience, unsurePatience = lostPatience, lostPatience
 		}
 		h.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		within, cancel := context.WithTimeout(ctx, unsurePatience)
 		defer cancel()
 		for _, l := range unsure {
 			if l.isOpen() {
 				continue // It is one of the others.
 			}
-			if k, err := h.Session(ctx, l.name, nil); err == nil { // Else there is none, as far as is known.
+			k, failed := h.Session(within, l.name, nil)
+			switch {
+			case failed == nil:
 				ending = append(ending, k)
+			case !errors.Is(failed, session.ErrNotFound):
+				err = errors.Join(err, fmt.Errorf("session %q may be there, and stay: %w", l.name, failed))
 			}
 		}
 		for _, k := range ending {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/limpet-sh/limpet/internal/connect"
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
@@ -34,18 +35,20 @@ type Later struct {
 // Later returns a session that is opened as [Host.Session] does, by the first request that is made of it. A command is asked for in the same
 // request, where the limpet over there knows that, so that its caller waits for one round trip. The error of a session that cannot be opened is
 // that of the first request, as long as Opened was not called. A command that may have been asked for in vain is not asked for again, unless it is
-// found by its id: the error is wire.ErrMayHaveRun then.
-func (h *Host) Later(name string, spec *keeper.Spec, how Later) *keeper.Kept {
-	l := &later{h: h, name: name, spec: spec, how: how, turn: make(chan struct{}, 1), ready: make(chan struct{})}
+// found by its id: the error is wire.ErrMayHaveRun then. The end of ctx ends a request that has not opened the session soon after, and means nothing
+// to a session that is open.
+func (h *Host) Later(ctx context.Context, name string, spec *keeper.Spec, how Later) *keeper.Kept {
+	l := &later{h: h, until: ctx, name: name, spec: spec, how: how, turn: make(chan struct{}, 1), ready: make(chan struct{})}
 	return h.kept(l, keeper.Opened{Record: keeper.Record{Name: name}})
 }
 
 // later sends requests about a session that the first of them opens.
 type later struct {
-	h    *Host
-	name string
-	spec *keeper.Spec
-	how  Later
+	h     *Host
+	until context.Context // its end ends what opens the session
+	name  string
+	spec  *keeper.Spec
+	how   Later
 
 	turn  chan struct{} // held by the request that opens the session
 	doubt bool          // a command was asked for, and it is not known in which session; guarded by turn
@@ -91,6 +94,8 @@ func (l *later) first(r *http.Request) (*http.Response, error) {
 		return nil, nil
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
+	case <-l.until.Done():
+		return nil, l.givenUp(context.Cause(l.until))
 	case <-r.Context().Done():
 		return nil, context.Cause(r.Context())
 	}
@@ -98,6 +103,8 @@ func (l *later) first(r *http.Request) (*http.Response, error) {
 	switch {
 	case l.isOpen(): // By the one before.
 		return nil, nil
+	case l.until.Err() != nil:
+		return nil, l.givenUp(context.Cause(l.until))
 	case l.doubt && !command:
 		return nil, errDoubt // Whatever has the name now may be another session.
 	case l.doubt:
@@ -123,9 +130,10 @@ func (l *later) canRun(r *http.Request) bool {
 func (l *later) open(ctx context.Context, spec *keeper.Spec) (*http.Response, error) {
 	ctx, end := untraced(ctx)
 	defer end()
+	ctx = l.opening(ctx)
 	a, err := l.h.asks.Do(ctx, jsonhttp.Request{Method: http.MethodPut, Path: keptPath + l.name, Content: connect.Open{Spec: spec}})
 	if err != nil {
-		return nil, err
+		return nil, l.givenUp(err)
 	}
 	if a.StatusCode == http.StatusOK {
 		var o keeper.Opened
@@ -152,12 +160,13 @@ func (l *later) run(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ask := connect.Run{Spec: l.spec, Command: command, Close: l.how.Temporary && l.how.Only}
-	a, err := l.h.asks.Do(r.Context(), jsonhttp.Request{Method: http.MethodPost, Path: keptPath + l.name + runPath + "?" + r.URL.RawQuery, Content: ask})
+	ctx := l.opening(r.Context())
+	a, err := l.h.asks.Do(ctx, jsonhttp.Request{Method: http.MethodPost, Path: keptPath + l.name + runPath + "?" + r.URL.RawQuery, Content: ask})
 	switch {
 	case jsonhttp.Sent(err):
 		return nil, l.doubted(err)
 	case err != nil:
-		return nil, err
+		return nil, l.givenUp(err)
 	}
 	answer := *a.Response
 	if a.StatusCode != http.StatusOK { // It could not be opened.
@@ -178,7 +187,10 @@ func (l *later) run(r *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil: // It is asked for again, in that session.
 		defer a.Close()
-		return nil, fmt.Errorf("%w: %w", a.Broken(err), wire.ErrMayHaveRun)
+		if err = a.Broken(err); ctx.Err() != nil && r.Context().Err() == nil { // Given up at the very moment.
+			err = fmt.Errorf("%w: %s", wire.ErrUnreachable, err.Error())
+		}
+		return nil, fmt.Errorf("%w: %w", err, wire.ErrMayHaveRun)
 	case status == connect.NoAnswer:
 		defer a.Close()
 		return nil, fmt.Errorf("%w: its keeper has not answered: %w", wire.ErrUnreachable, wire.ErrMayHaveRun)
@@ -210,30 +222,63 @@ func (l *later) doubted(err error) error {
 		l.h.mu.Unlock()
 	}
 	l.doubt = true
-	return fmt.Errorf("%w: %w", err, wire.ErrMayHaveRun)
+	return l.givenUp(fmt.Errorf("%w: %w", err, wire.ErrMayHaveRun))
 }
 
+// openPatience is how long a session has to be opened when its caller has given up. If it is, the command is stopped as any other.
+const openPatience = 500 * time.Millisecond
+
+// opening returns the context of a request that opens the session. It ends with another one, which must end, and when the caller has given up.
+func (l *later) opening(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.until, func() {
+		select {
+		case <-l.ready:
+		case <-ctx.Done():
+		case <-time.After(openPatience):
+			if !l.isOpen() {
+				cancel(context.Cause(l.until))
+			}
+		}
+	})
+	context.AfterFunc(ctx, func() { stop() })
+	return ctx
+}
+
+// givenUp returns the error of a request that opens the session, which says so if its caller has given up.
+func (l *later) givenUp(err error) error {
+	if l.until.Err() == nil || !errors.Is(err, context.Cause(l.until)) {
+		return err
+	}
+	return &givenUpError{err}
+}
+
+// givenUpError is wire.ErrUnreachable, which a client takes for what it is, and does not say so.
+type givenUpError struct{ error }
+
+func (e *givenUpError) Unwrap() []error { return []error{e.error, wire.ErrUnreachable} }
+
 // findAgain opens the session in which a command was asked for, if it is certain that it is the one: nobody else has the name of one that is
-// temporary, or it knows the command. One that remembers ids, also those of the sessions before it, runs none of them twice. Nothing is made.
+// temporary, or it knows the command. Nothing is made.
 func (l *later) findAgain(r *http.Request) error {
 	b, err := commandOf(r)
 	if err != nil {
 		return err
 	}
 	var command struct {
-		ID       string `json:"id"`
-		Remember bool   `json:"remember"`
+		ID string `json:"id"`
 	}
 	if err := jsonhttp.Unmarshal(b, &command); err != nil {
 		return err
 	}
 	ctx, end := untraced(r.Context())
 	defer end()
+	ctx = l.opening(ctx)
 	var o keeper.Opened
 	if err := l.h.ask(ctx, http.MethodPut, l.name, "", connect.Open{}, &o); err != nil {
 		return l.doubted(err)
 	}
-	if !l.how.Temporary && !command.Remember {
+	if !l.how.Temporary {
 		var state json.RawMessage
 		to := asking(&addressed{l.h, o.Record.SessionID()})
 		if err := to.Call(ctx, jsonhttp.Request{Method: http.MethodGet, Path: below(l.name) + "/commands/" + command.ID, Again: true}, &state); err != nil {

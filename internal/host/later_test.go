@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -101,7 +102,7 @@ func TestAProgramThatRunsACommandWaitsForOneAnswer(t *testing.T) {
 				made := make(chan bool, 2)
 				how.Opened = func(_ context.Context, k *keeper.Kept) { made <- k.Made }
 				tap.Hold(testenv.TapAnswers)
-				ran, end := laterRuns(t, ctx, h.Later(name, &keeper.Spec{}, how), "x=${x}1; echo $x; sleep 1000 & echo $!")
+				ran, end := laterRuns(t, ctx, h.Later(ctx, name, &keeper.Spec{}, how), "x=${x}1; echo $x; sleep 1000 & echo $!")
 				if how.Temporary {
 					testenv.Await(t, "the session to end", func() bool { return len(namesOf(t, there)) == 1 })
 				}
@@ -136,7 +137,7 @@ func TestALimpetThatDoesNotKnowThatIsAskedAsBefore(t *testing.T) {
 	for name, how := range map[string]host.Later{"s": {}, host.TemporaryName("run"): {Temporary: true, Only: true}} {
 		before, opened := tap.Requests(), 0
 		how.Opened = func(context.Context, *keeper.Kept) { opened++ }
-		ran, end := laterRuns(t, ctx, h.Later(name, &keeper.Spec{}, how), "echo out")
+		ran, end := laterRuns(t, ctx, h.Later(ctx, name, &keeper.Spec{}, how), "echo out")
 		got := <-end
 		require.NoError(t, got.err)
 		assert.Equal(t, "out\n", got.res.Stdout.String())
@@ -155,20 +156,20 @@ func TestASessionThatCannotBeOpenedRunsNothing(t *testing.T) {
 	ctx := testenv.Context(t)
 	h := dial(t, m.target, nil)
 	never := host.Later{Opened: func(context.Context, *keeper.Kept) { t.Error("it is not open") }}
-	_, err := h.Later("s", nil, never).Run(ctx, "echo >"+m.home+"/ran")
+	_, err := h.Later(ctx, "s", nil, never).Run(ctx, "echo >"+m.home+"/ran")
 	require.ErrorIs(t, err, session.ErrNotFound)
 	require.NotErrorIs(t, err, wire.ErrMayHaveRun)
-	_, err = h.Later("a b", &keeper.Spec{}, never).Run(ctx, "echo >"+m.home+"/ran")
+	_, err = h.Later(ctx, "a b", &keeper.Spec{}, never).Run(ctx, "echo >"+m.home+"/ran")
 	require.ErrorIs(t, err, session.ErrName)
 	assert.NoFileExists(t, m.home+"/ran")
 
 	// A request that the session refuses is no failure to open it.
 	opened := 0
 	told := host.Later{Opened: func(context.Context, *keeper.Kept) { opened++ }}
-	k := h.Later("s", &keeper.Spec{}, told)
+	k := h.Later(ctx, "s", &keeper.Spec{}, told)
 	_, err = k.Do(ctx, command.Request{ID: "id", Script: "echo"})
 	require.NoError(t, err)
-	_, err = h.Later("s", nil, told).Do(ctx, command.Request{ID: "id", Script: "echo another"})
+	_, err = h.Later(ctx, "s", nil, told).Do(ctx, command.Request{ID: "id", Script: "echo another"})
 	require.ErrorIs(t, err, wire.ErrOtherCommand)
 	assert.Equal(t, 2, opened)
 
@@ -182,7 +183,7 @@ func TestASessionThatCannotBeOpenedRunsNothing(t *testing.T) {
 	_, err = k.Run(ctx, "echo >"+m.home+"/ran")
 	require.ErrorIs(t, err, wire.ErrGone)
 	assert.NoFileExists(t, m.home+"/ran")
-	_, err = h.Later("s", nil, told).Run(ctx, "echo >"+m.home+"/ran")
+	_, err = h.Later(ctx, "s", nil, told).Run(ctx, "echo >"+m.home+"/ran")
 	require.NoError(t, err, "who asks by the name means the one that has it")
 	assert.FileExists(t, m.home+"/ran")
 }
@@ -214,7 +215,7 @@ func TestACommandThatOpensItsSessionRunsOnceWhateverBreaks(t *testing.T) {
 			}
 			dir := testenv.TempDir(t)
 			tap.Hold(testenv.TapAnswers)
-			ran, end := laterRuns(t, ctx, h.Later(row.name, &keeper.Spec{Dir: dir}, row.how), row.script)
+			ran, end := laterRuns(t, ctx, h.Later(ctx, row.name, &keeper.Spec{Dir: dir}, row.how), row.script)
 			if row.broken != nil {
 				row.broken(t, there, row.name)
 			}
@@ -263,7 +264,7 @@ func TestACommandThatKillsItsKeeperIsNotRunAgain(t *testing.T) {
 	s, err := h.Session(ctx, "s", &keeper.Spec{})
 	require.NoError(t, err)
 	opened := 0
-	k := h.Later("s", &keeper.Spec{}, host.Later{Opened: func(context.Context, *keeper.Kept) { opened++ }})
+	k := h.Later(ctx, "s", &keeper.Spec{}, host.Later{Opened: func(context.Context, *keeper.Kept) { opened++ }})
 	ran, end := laterRuns(t, ctx, k, fmt.Sprintf("kill -9 %d; sleep 1000", s.Record.PID))
 	require.ErrorIs(t, (<-end).err, wire.ErrMayHaveRun)
 	assert.Equal(t, 1, opened)
@@ -277,7 +278,7 @@ func TestASessionThatWasUpgradedIsOpenedByACommand(t *testing.T) {
 	ctx := testenv.Context(t)
 	h := dial(t, m.target, nil)
 	run := func(script string) string {
-		res, err := h.Later("s", &keeper.Spec{}, host.Later{}).Run(ctx, script)
+		res, err := h.Later(ctx, "s", &keeper.Spec{}, host.Later{}).Run(ctx, script)
 		require.NoError(t, err)
 		return res.Stdout.String()
 	}
@@ -292,7 +293,8 @@ func TestASessionThatWasUpgradedIsOpenedByACommand(t *testing.T) {
 	}
 }
 
-// A request that gets lost on its way may have got there, for all that is known here, but with an id that is remembered it is asked for again.
+// A request that gets lost on its way may have got there, for all that is known here. It is not sent again to a session that does not know the
+// command, which may be another one than the request was for, also where ids are remembered.
 func TestARequestThatIsLostOnItsWay(t *testing.T) {
 	tap, there := tapped(t)
 	ctx := testenv.Context(t)
@@ -305,47 +307,51 @@ func TestARequestThatIsLostOnItsWay(t *testing.T) {
 		tap.Hold(testenv.TapRequests)
 		called := make(chan error, 1)
 		go func() {
-			_, err := h.Later("s", &keeper.Spec{}, host.Later{}).Do(ctx, command.Request{ID: id, Script: "echo ran >>" + ran})
+			_, err := h.Later(ctx, "s", &keeper.Spec{}, host.Later{}).Do(ctx, command.Request{ID: id, Script: "echo ran >>" + ran})
 			called <- err
 		}()
 		testenv.Await(t, "the request", func() bool { return tap.Requests() > before })
 		tap.Cut()
 		tap.Release(testenv.TapRequests)
-		err := <-called
-		if id == "" {
-			require.ErrorIs(t, err, wire.ErrMayHaveRun)
-			assert.NoFileExists(t, ran)
-			continue
-		}
-		require.NoError(t, err)
-		once(t, ran)
+		require.ErrorIs(t, <-called, wire.ErrMayHaveRun)
+		assert.NoFileExists(t, ran)
 	}
 	assert.Equal(t, []string{"s"}, namesOf(t, there))
 }
 
-// Whoever gives up before there was an answer leaves no session that was for the command alone.
+// Whoever gives up before there was an answer leaves no session that was for the command alone, or is told that there may be one.
 func TestACommandThatIsGivenUpLeavesNoSession(t *testing.T) {
-	testenv.Slow(t) // The other side has some seconds to take note of a stop.
-	tap, there := tapped(t)
-	h := dial(t, tap.Target(), nil)
-	_, err := h.List(testenv.Context(t), false)
-	require.NoError(t, err)
-	tap.Hold(testenv.TapAnswers)
-	ctx, cancel := context.WithCancel(testenv.Context(t))
-	defer cancel()
-	_, end := laterRuns(t, ctx, h.Later(host.TemporaryName("run"), &keeper.Spec{}, host.Later{Temporary: true, Only: true}), "sleep 1000")
-	require.Len(t, namesOf(t, there), 1)
-	cancel()
-	require.ErrorIs(t, (<-end).err, context.Canceled)
-	tap.Release(testenv.TapAnswers)
-	require.NoError(t, h.Disconnect())
-	assert.Empty(t, namesOf(t, there))
+	for _, answers := range []bool{true, false} {
+		t.Run(fmt.Sprint("answers then ", answers), func(t *testing.T) {
+			tap, there := tapped(t)
+			h := dial(t, tap.Target(), nil)
+			_, err := h.List(testenv.Context(t), false)
+			require.NoError(t, err)
+			tap.Hold(testenv.TapAnswers)
+			ctx, cancel := context.WithCancelCause(testenv.Context(t))
+			defer cancel(nil)
+			name, why := host.TemporaryName("run"), errors.New("given up")
+			_, end := laterRuns(t, ctx, h.Later(ctx, name, &keeper.Spec{}, host.Later{Temporary: true, Only: true}), "sleep 1000")
+			require.Equal(t, []string{name}, namesOf(t, there))
+			cancel(why)
+			got := <-end
+			require.ErrorIs(t, got.err, why)
+			require.ErrorIs(t, got.err, wire.ErrMayHaveRun, "it was sent")
+			if answers {
+				tap.Release(testenv.TapAnswers)
+				require.NoError(t, h.Disconnect())
+				assert.Empty(t, namesOf(t, there))
+				return
+			}
+			assert.ErrorContains(t, h.Disconnect(), fmt.Sprintf("session %q may be there, and stay", name))
+		})
+	}
 }
 
 func TestSessionsThatAreOpenedLaterKeepThePromises(t *testing.T) {
 	testenv.Slow(t)
 	sessiontest.Run(t, func(t *testing.T) session.Handle {
-		return dial(t, machineOf(t, "sh").target, nil).Later("s", &keeper.Spec{Dir: testenv.TempDir(t)}, host.Later{})
+		return dial(t, machineOf(t, "sh").target, nil).Later(testenv.Context(t), "s", &keeper.Spec{Dir: testenv.TempDir(t)}, host.Later{})
 	})
 }
 
@@ -358,14 +364,14 @@ func TestACommandOpensItsSession(t *testing.T) {
 		for _, share := range []bool{false, true} {
 			h := dial(t, m.target, &host.Options{Share: share})
 			for i := range 2 {
-				k := h.Later(fmt.Sprint("s-", share), &keeper.Spec{}, host.Later{})
+				k := h.Later(ctx, fmt.Sprint("s-", share), &keeper.Spec{}, host.Later{})
 				res, err := k.Do(ctx, command.Request{Script: "read -r line; x=${x}1; echo $line $x; exit 3", Stdin: strings.NewReader("read\n")})
 				require.NoError(t, err)
 				assert.Equal(t, 3, res.ExitCode)
 				assert.Equal(t, "read "+strings.Repeat("1", i+1)+"\n", res.Stdout.String())
 			}
 			short, cancel := context.WithCancel(ctx)
-			_, end := laterRuns(t, short, h.Later(host.TemporaryName("run"), &keeper.Spec{}, host.Later{Temporary: true, Only: true}), "sleep 1000")
+			_, end := laterRuns(t, short, h.Later(ctx, host.TemporaryName("run"), &keeper.Spec{}, host.Later{Temporary: true, Only: true}), "sleep 1000")
 			cancel()
 			require.ErrorIs(t, (<-end).err, context.Canceled)
 			list, err := h.List(ctx, false)
@@ -396,7 +402,7 @@ func TestACommandThatWaitsForAnUpgradeHasOpenedItsSession(t *testing.T) {
 	defer cancel()
 	opened, end := make(chan struct{}), make(chan error, 1)
 	ran := filepath.Join(testenv.TempDir(t), "ran")
-	k := h.Later("s", &keeper.Spec{}, host.Later{Opened: func(context.Context, *keeper.Kept) { close(opened) }})
+	k := h.Later(ctx, "s", &keeper.Spec{}, host.Later{Opened: func(context.Context, *keeper.Kept) { close(opened) }})
 	go func() {
 		_, err := k.Run(short, "echo >"+ran)
 		end <- err

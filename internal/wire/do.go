@@ -208,7 +208,7 @@ func (d *doing) follow(life, ctx context.Context) (command.Result, error) {
 		if end, err = d.once(life, ctx, d.want(0), d.want(1), d.write, d.ask(ctx)...); err == nil {
 			return end.res, end.err
 		}
-		if !isOneOf(err, ErrGone, ErrUnreachable) {
+		if !isOneOf(err, ErrGone, ErrUnreachable) || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) { // A transport gives up by itself.
 			break
 		}
 		if d.at != before {
