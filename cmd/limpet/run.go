@@ -16,6 +16,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/script"
+	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -250,7 +251,8 @@ func (r *runner) all(ctx context.Context) error {
 			return r.gate.run(ctx, r.sh, r.console, script.file, text, req)
 		})
 		end()
-		if unopened, ok := errors.AsType[*unopenedError](err); ok {
+		unopened, isUnopened := errors.AsType[*unopenedError](err)
+		if isUnopened && !errors.Is(err, wire.ErrMayHaveRun) {
 			return errors.Join(gotSignal(ctx), unopened.error)
 		}
 		last := i == len(r.run.scripts)-1
@@ -271,6 +273,10 @@ func (r *runner) all(ctx context.Context) error {
 		}
 		if err := gotSignal(ctx); err != nil {
 			return exit(codeOf(err))
+		}
+		if isUnopened && !last {
+			r.console.notef("the remaining scripts were not run")
+			break
 		}
 		if r.flags.stopOnError && code != 0 {
 			break

@@ -86,6 +86,31 @@ func TestASignalBehindAScriptOnAnotherMachine(t *testing.T) {
 	p.gone("after the last connection was closed")
 }
 
+// A script that may have run has a line of JSON, whatever is known of its session.
+func TestAScriptOnAnotherMachineThatMayHaveRunIsTold(t *testing.T) {
+	p := newMCPPlace(t)
+	far := testenv.TempDir(t)
+	tap := testenv.NewTap(t, func() *exec.Cmd { return farConnect(p, far) })
+	ran := filepath.Join(far, "ran")
+	p.limpet("run", "--on", tap.Target(), "true")
+	tap.Hold(testenv.TapAnswers)
+	cmd := p.command("run", "--json", "--on", tap.Target(), "echo >"+ran+"; sleep 1000", "echo another")
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	require.NoError(t, cmd.Start())
+	testenv.AwaitFile(t, ran)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	require.Error(t, cmd.Wait())
+	assert.Equal(t, codeSignal+int(syscall.SIGINT), cmd.ProcessState.ExitCode(), said.String())
+	assert.Equal(t, 1, strings.Count(out.String(), "\n"), out.String())
+	assert.Contains(t, out.String(), "it may have run")
+	assert.Contains(t, said.String(), "may be there, and stay")
+	tap.Release(testenv.TapAnswers)
+	p.limpet(append([]string{"session", "close", "--on", tap.Target()}, strings.Fields(p.limpet("session", "list", "--on", tap.Target(), "-q"))...)...)
+	p.limpet("hosts", "close", "--all")
+	p.gone("after the last connection was closed")
+}
+
 // tappedMachine is a machine that is reached by a target, and its home. Its connections are shared.
 func tappedMachine(t *testing.T, p *mcpPlace) (target, far string) {
 	t.Helper()
