@@ -49,7 +49,11 @@ func (rt *router) run(w http.ResponseWriter, r *http.Request) {
 	}
 	var k *keeper.Kept
 	if err == nil {
-		k, err = rt.session(r.Context(), r.PathValue("name"), in.Spec)
+		ctx := r.Context()
+		if in.Close {
+			ctx = context.WithoutCancel(ctx) // A session that is made just when the client gives up is to be known, and ended.
+		}
+		k, err = rt.session(ctx, r.PathValue("name"), in.Spec)
 	}
 	if err != nil {
 		wire.Answer(w, nil, err)
