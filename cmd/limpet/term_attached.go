@@ -82,20 +82,12 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 	defer func() { // Also if something panics.
 		stop()
 		soon(&work) // Nothing is to be shown behind what follows.
-		said := make(chan struct{})
-		go func() { // A terminal may take nothing for ever, and limpet must end.
-			defer close(said)
-			_, _ = a.out.WriteString(leave + titleAgain + "\x1b[999;1H\r\n")
-		}()
-		within(said)
+		said := a.says(leave + titleAgain + "\x1b[999;1H\r\n")
 		_ = term.Restore(fd, before) // There is nobody else to be told.
-		select {
-		case <-said:
-			_, _ = a.out.WriteString(message)
-		default:
+		if said {
+			a.says(message)
 		}
 	}()
-	_, _ = a.out.WriteString(keepTitle + strings.Repeat("\n", terminalSize(a.out).Rows)) // What was to be seen can be scrolled back to.
 	winch := make(chan os.Signal, 1)
 	signal.Notify(winch, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(winch)
@@ -138,6 +130,22 @@ func (a *attachment) run(ctx context.Context) (code int, err error) {
 	}
 	message = fmt.Sprintf("[lost %s]\n", id)
 	return 0, &lostError{end.err}
+}
+
+// says writes a text, and reports whether it was taken: a terminal may take nothing for ever, and limpet must end.
+func (a *attachment) says(text string) bool {
+	said := make(chan struct{})
+	go func() { // It may outlive the attachment.
+		defer close(said)
+		_, _ = a.out.WriteString(text) // A terminal that is gone needs nothing.
+	}()
+	within(said)
+	select {
+	case <-said:
+		return true
+	default:
+		return false
+	}
 }
 
 // unseen is the screen that a program has left, if not all of its output was shown: the process
@@ -270,6 +278,9 @@ func (a *attachment) note(line string) {
 
 // show paints the screen as it is, and then what comes.
 func (a *attachment) show(ctx context.Context) error {
+	if _, err := a.out.WriteString(keepTitle + strings.Repeat("\n", terminalSize(a.out).Rows)); err != nil { // What was to be seen can be scrolled back to.
+		return err
+	}
 	if a.resizes() {
 		a.resize()
 	}
