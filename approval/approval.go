@@ -114,8 +114,9 @@ type Options struct {
 	// Contained says that the script runs where it can change nothing outside, and reach nobody, as in a sandbox that only reads. Then it asks
 	// about what may tell secrets, and about what rules of Own ask about, and nothing else; what is denied stays so.
 	Contained bool
-	// Confined is what is prevented where the script runs, of which it does not ask then, as in a sandbox that writes to its workspace. What may tell secrets, what the
-	// shell has, programs that are not known or not trusted, and rules of Own ask as without it; what is denied stays so.
+	// Confined says what the place prevents where the script runs, as a sandbox does that may write to its workspace. Judge does not ask about that. It
+	// asks as ever about secrets, about what the shell has, about programs that are not known or not trusted, and where a rule of Own says so; what is
+	// denied stays denied.
 	Confined Confined
 	// Live is what the shell has that the script runs in. With it the script asks where that decides what it means: what it calls is a
 	// function, say, or PATH leads to another program. Nil is a shell that has nothing but what it began with.

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Confined says what a sandbox prevents, whatever runs in it. What would ask for nothing else is allowed. Each field is about one kind of finding, and its zero
-// value prevents nothing.
+// Confined says what a sandbox prevents, whatever runs in it. A part of a script is allowed if that was all that there is to ask about. Each field is
+// about one kind of finding; the zero value prevents nothing.
 type Confined struct {
 	// Network: no other machine can be reached, and no service of this one outside of the sandbox.
 	Network bool
 	// Processes: no process outside of the sandbox can be seen, signalled or changed.
 	Processes bool
-	// Privileges: no program gets more rights by its set-user-ID bit, so that sudo fails, and who runs it has none to begin with.
+	// Privileges: no program gets more rights by a set-user-ID bit, so that sudo fails, and the user who runs the script is not root.
 	Privileges bool
 	// Lost reports whether nothing outside of the sandbox stays of what is written to a path, or below it: it is refused, or goes with the sandbox. The path is
 	// absolute and clean, and as the sandbox sees it. It counts only with Options.Path, and for no directory of that, nor for hidden files of Options.Home: programs
@@ -30,7 +30,7 @@ const (
 	noRights    = ", which fails in the sandbox: no program gets more rights there"
 )
 
-// A confinedRule allows a command that would ask, for what the sandbox prevents.
+// A confinedRule allows a command because the sandbox prevents what it would do.
 type confinedRule struct {
 	name, reason string
 	programs     string
@@ -91,7 +91,7 @@ var confinedRules = []confinedRule{
 		yes: []string{"dig -r a", "dig -r +short a MX", "dig -r @1.1.1.1 a"}, no: []string{"dig a", "dig -r -f F a", "dig a -r", "dig -rf F", "dig -r $x", "dig -r +https=/x a"}},
 }
 
-// confined returns the rule by which a command is allowed for what the sandbox prevents; nil: there is none.
+// confined returns the rule that allows a command because the sandbox prevents what it would do; nil: none does.
 func (c *call) confined() *confinedRule {
 	prevented := c.w.s.opts.Confined
 	for i := range confinedRules {

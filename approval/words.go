@@ -55,7 +55,7 @@ func isNumber(text string) bool {
 }
 
 // expandedMax bounds the bytes of variables that become parts of words in a script: where each variable is twice the one before it, a few lines
-// would fill the memory. From there on what variables have is not known.
+// would fill the memory. A script with more asks.
 const expandedMax = 1 << 20
 
 // bracesMax bounds the words that one word with braces becomes.
@@ -88,7 +88,6 @@ func (w *walker) fields(word *syntax.Word) []value {
 	}
 	if w.posix {
 		w.addAt(KindExpansion, from, to, Ask, ruleExpansion, "some shells expand the braces, and others do not")
-		return []value{{many: true, pattern: hidden, from: from, to: to, node: word}}
 	}
 	if hasManyBraces(copied.Parts) {
 		return tooMany()
@@ -104,8 +103,8 @@ func (w *walker) fields(word *syntax.Word) []value {
 	return values
 }
 
-// hasManyBraces reports whether a word may become more than bracesMax, by how many pairs of braces it has: most make two of one, or more. To expand
-// a word with many takes long before the first word is there.
+// hasManyBraces reports whether a word becomes more than bracesMax, or has more than so many pairs of braces: to expand those takes long before the
+// first word is there.
 func hasManyBraces(parts []syntax.WordPart) bool {
 	beside, all := 0, 0
 	var count func(parts []syntax.WordPart)
@@ -120,7 +119,7 @@ func hasManyBraces(parts []syntax.WordPart) bool {
 		}
 	}
 	for _, part := range parts {
-		if _, ok := part.(*syntax.BraceExp); ok {
+		if braces, ok := part.(*syntax.BraceExp); ok && !(braces.Sequence && braces.Elems[0].Lit() == braces.Elems[1].Lit()) { // {a..a} is one word.
 			beside++
 		}
 	}

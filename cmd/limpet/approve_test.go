@@ -164,7 +164,7 @@ func TestJobsAndTerminalsAskBeforeTheyStart(t *testing.T) {
 	}
 }
 
-// What is typed to a job or a terminal is asked about before, once.
+// A person is asked before anything is typed to a job or a terminal.
 func TestWhatIsTypedIsAskedAbout(t *testing.T) {
 	for name, c := range map[string]struct{ start, types, stdin, shown, lands string }{
 		"keys":           {"term start --line 'tee made'", "term send ID 'rm a' Enter", "", "'rm a' Enter", "rm a\n"},
