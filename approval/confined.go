@@ -16,15 +16,14 @@ type Confined struct {
 	Processes bool
 	// Privileges: no program gets more rights by a set-user-ID bit, so that sudo fails, and the user who runs the script is not root.
 	Privileges bool
-	// Lost reports whether nothing outside of the sandbox stays of what is written to a path, or below it: it is refused, or goes with the sandbox. The path is
-	// absolute and clean, and as the sandbox sees it. It counts only with Options.Path, and for no directory of that, nor for hidden files of Options.Home: programs
-	// and what they go by are read there. A symbolic link is not seen: leave it nil where what was approved before may have made one. Nil is false.
-	Lost func(path string) bool
+	// Refused reports whether what would write to a path, or below it, fails. The path is absolute and clean, and as the sandbox sees it; it has no symbolic
+	// link that what runs in the sandbox can have made. It is asked often. Nil is false.
+	Refused func(path string) bool
 }
 
 // Reasons are those of a rule, followed by why that does no harm.
 const (
-	isLost      = ", but what is written there is refused in the sandbox, or goes with it"
+	isRefused   = ", but it cannot: the sandbox shows that read-only"
 	noNetwork   = ", which the sandbox has no way to"
 	noProcesses = ", and the sandbox shows none but its own"
 	noRights    = ", which fails in the sandbox: no program gets more rights there"
@@ -47,36 +46,39 @@ type confinedRule struct {
 
 func preventsNetwork(c Confined) bool   { return c.Network }
 func preventsProcesses(c Confined) bool { return c.Processes }
-func losesFiles(c Confined) bool        { return c.Lost != nil }
+func refusesWrites(c Confined) bool     { return c.Refused != nil }
 
 const (
-	deletesFiles = "it deletes files" + isLost
-	writesFiles  = "it writes files" + isLost
-	sendsData    = "it sends data to another machine" + noNetwork
-	endsThem     = "it ends or changes processes" + noProcesses
+	deletesFiles  = "it deletes files" + isRefused
+	writesFiles   = "it writes files" + isRefused
+	changesRights = "it changes rights of files" + isRefused
+	sendsData     = "it sends data to another machine" + noNetwork
+	endsThem      = "it ends or changes processes" + noProcesses
 )
 
 // confinedRules are for programs without another effect, by the options that they list. Left out are mv, ln and install, as they move, link or change more than what
 // they name; top and its like, which are programs to work with; and curl and wget, which go by files of the home, and can speak to a server in the sandbox itself.
 var confinedRules = []confinedRule{
-	{name: "confined.delete", reason: deletesFiles, programs: "rm", holds: losesFiles,
-		options: optionSet{short: "dfiIrRv", long: "dir force interactive? one-file-system preserve-root recursive verbose"}, check: losesAll,
-		yes: []string{"rm /tmp/a", "rm -rf /tmp/d ~/build", "rm -- /tmp/-a", "env rm /tmp/a", "x=/tmp/a; rm \"$x\"", "sh -c 'rm /tmp/a'", "rm -f $HOME/a", "rm /usr/share/a"},
-		no:  []string{"rm a", "rm /src/a", "rm -rf /tmp", "rm /tmp/*", "rm /tmp/../src/a", "rm /tmp/$x", "rm /tmp/a b", "rm ~", "rm ~root/a", "rm --no-preserve-root /tmp/a", "ls | xargs rm /tmp/a", "find . -exec rm /tmp/{} ';'", "rm -rf /home/me/.cache", "rm", "rm '~/a'", "rm /proc/self/cwd/a", "rm /tmp/limpet-0/a", "rm /opt/bin/a", "rm -rf /opt"}},
-	{name: "confined.rmdir", reason: deletesFiles, programs: "rmdir unlink", holds: losesFiles, options: optionSet{short: "v", long: "verbose ignore-fail-on-non-empty"}, check: losesAll,
-		yes: []string{"rmdir /tmp/d", "unlink /tmp/a"}, no: []string{"rmdir d", "rmdir -p /tmp/d/e", "unlink a", "rmdir"}},
-	{name: "confined.mkdir", reason: writesFiles, programs: "mkdir", holds: losesFiles, options: optionSet{short: "pvm:", long: "parents verbose mode="}, check: losesAll,
-		yes: []string{"mkdir -p /tmp/a/b", "mkdir -m 700 ~/d", "mkdir --mode=700 /tmp/a"}, no: []string{"mkdir d", "mkdir -p /tmp/a d", "mkdir -Z /tmp/a", "mkdir -p ~/.config/x", "mkdir -p /tmp/a/../../src/d"}},
-	{name: "confined.touch", reason: writesFiles, programs: "touch", holds: losesFiles, options: optionSet{short: "acmd:t:", long: "no-create date= time="}, check: losesAll,
-		yes: []string{"touch /tmp/a", "touch -d yesterday /tmp/a"}, no: []string{"touch a", "touch -r a /tmp/b", "touch -- -d /tmp/a", "touch /dev/stdout", "touch ~/.profile"}},
-	{name: "confined.tee", reason: writesFiles, programs: "tee", holds: losesFiles, options: optionSet{short: "ai", long: "append ignore-interrupts"}, check: losesAll,
-		yes: []string{"ls | tee /tmp/a", "ls | tee -a /tmp/a ~/b"}, no: []string{"ls | tee a", "ls | tee /tmp/a b", "ls | tee -", "ls | tee /dev/fd/3", "ls | tee /proc/self/cwd/a"}},
-	{name: "confined.copy", reason: writesFiles, programs: "cp", holds: losesFiles, options: optionSet{short: "finuv", long: "force interactive no-clobber update verbose"}, check: copiesAway,
-		yes: []string{"cp a /tmp/b", "cp -f a src/b /tmp", "cp a /tmp/d/", "cp a ~", "cp /etc/hosts /tmp"},
-		no: []string{"cp /tmp/a b", "cp a b", "cp -a a /tmp", "cp -r a /tmp/b", "cp -P a /tmp", "cp -s a /tmp", "cp -l a /tmp", "cp -b a /tmp/b", "cp -t d /tmp/a", "cp * /tmp", "cp $x /tmp", "cp a b /src", "cp /tmp/a", "cp ~/.ssh/id_rsa /tmp/a", "cp .env /tmp", "cp a.pem /tmp/a",
-			"cp ls ~/bin", "cp ls ~/bin/", "cp x/.bashrc ~", "cp x/.jq ~/", "cp .. /tmp", "cp a /tmp/d/..", "cp bin ~", "cp --parents a /tmp", "cp a /proc/self/fd/3", "cp a '/tmp/*' /src/b"}},
-	{name: "confined.temporary", reason: writesFiles, programs: "mktemp", holds: losesFiles, options: optionSet{short: "dqu", long: "directory quiet dry-run"}, check: makesTemporary,
-		yes: []string{"mktemp", "mktemp -d", "x=$(mktemp)"}, no: []string{"mktemp aXXX", "mktemp -p .", "mktemp --tmpdir=.", "TMPDIR=. mktemp", "mktemp /tmp/aXXX", "mktemp -t aXXX"}},
+	{name: "confined.delete", reason: deletesFiles, programs: "rm", holds: refusesWrites,
+		options: optionSet{short: "dfiIrRv", long: "dir force interactive? one-file-system preserve-root recursive verbose"}, check: allRefused,
+		yes: []string{"rm /usr/share/a", "rm -rf /usr/share/d /opt/d", "rm -- /usr/-a", "env rm /usr/share/a", "x=/usr/share/a; rm \"$x\"", "sh -c 'rm /usr/share/a'"},
+		no:  []string{"rm a", "rm /src/a", "rm -rf /tmp/a", "rm -rf /usr", "rm /usr/*", "rm /usr/../src/a", "rm /usr/$x", "rm /usr/a b", "rm ~/a", "rm ~root/a", "rm --no-preserve-root /usr/a", "ls | xargs rm /usr/a", "find . -exec rm /usr/{} ';'", "rm", "rm '~/a'", "rm /proc/self/cwd/a", "rm $x /usr/a"}},
+	{name: "confined.rmdir", reason: deletesFiles, programs: "rmdir unlink", holds: refusesWrites, options: optionSet{short: "v", long: "verbose ignore-fail-on-non-empty"}, check: allRefused,
+		yes: []string{"rmdir /usr/share/d", "unlink /opt/a"}, no: []string{"rmdir d", "rmdir -p /usr/d/e", "unlink a", "rmdir"}},
+	{name: "confined.mkdir", reason: writesFiles, programs: "mkdir", holds: refusesWrites, options: optionSet{short: "pvm:", long: "parents verbose mode="}, check: allRefused,
+		yes: []string{"mkdir -p /usr/a/b", "mkdir -m 700 /opt/d", "mkdir --mode=700 /opt/a"}, no: []string{"mkdir d", "mkdir -p /usr/a d", "mkdir -Z /usr/a", "mkdir -p ~/.config/x", "mkdir -p /usr/a/../../src/d"}},
+	{name: "confined.touch", reason: writesFiles, programs: "touch", holds: refusesWrites, options: optionSet{short: "acmd:t:", long: "no-create date= time="}, check: allRefused,
+		yes: []string{"touch /usr/a", "touch -d yesterday /usr/a"}, no: []string{"touch a", "touch -r a /usr/b", "touch -- -d /usr/a", "touch /dev/stdout", "touch ~/.profile"}},
+	{name: "confined.truncate", reason: writesFiles, programs: "truncate", holds: refusesWrites, options: optionSet{short: "cos:", long: "no-create io-blocks size="}, check: allRefused,
+		yes: []string{"truncate -s 0 /usr/a"}, no: []string{"truncate -s 0 a", "truncate -s 0 /usr/a b", "truncate -r a /usr/b"}},
+	{name: "confined.rights", reason: changesRights, programs: "chmod chown chgrp", holds: refusesWrites, options: optionSet{short: "cfvR", long: "changes silent quiet verbose recursive preserve-root"}, check: rightsRefused,
+		yes: []string{"chmod +x /usr/share/a", "chmod -R u+w /usr/share/d", "chown -R me:me /usr/share/d", "chgrp me /opt/a"}, no: []string{"chmod +x a", "chmod +x /usr/share/a b", "chmod $x /usr/share/a", "chmod --reference=a /usr/share/a", "chown -L -R me /usr/share/d", "chown -RH me /usr/share/d", "chown -h me /usr/share/a", "chmod +x", "chmod -x /usr/share/a", "chgrp $g /opt/a"}},
+	{name: "confined.tee", reason: writesFiles, programs: "tee", holds: refusesWrites, options: optionSet{short: "ai", long: "append ignore-interrupts"}, check: allRefused,
+		yes: []string{"ls | tee /usr/a", "ls | tee -a /usr/a /opt/b"}, no: []string{"ls | tee a", "ls | tee /usr/a b", "ls | tee -", "ls | tee /dev/fd/3", "ls | tee /proc/self/cwd/a"}},
+	{name: "confined.copy", reason: writesFiles, programs: "cp", holds: refusesWrites, options: optionSet{short: "aprRfinuv", long: "archive recursive force interactive no-clobber update verbose"}, check: lastRefused,
+		yes: []string{"cp a /usr/b", "cp -f a src/b /opt", "cp -r d /opt/", "cp -a /etc/a /usr/share"},
+		no: []string{"cp /usr/a b", "cp a b", "cp a /tmp", "cp -s a /usr/b", "cp -l a /usr/b", "cp -b a /usr/b", "cp -t d /usr/a", "cp * /usr", "cp $x /usr", "cp a b /src", "cp /usr/a", "cp ~/.ssh/id_rsa /usr/a", "cp .env /usr", "cp a.pem /usr/a",
+			"cp a /usr/d/..", "cp --parents a /usr", "cp a /proc/self/fd/3", "cp a '/tmp/*' /src/b", "cp -x a /usr/b"}},
 	{name: "confined.processes", reason: endsThem, programs: "kill killall pkill skill snice renice", holds: preventsProcesses, words: true,
 		yes: []string{"kill 1", "kill -9 $pid", "kill %1", "pkill -f x", "killall -q a", "renice 5 -p 1", `kill "$(pidof a)"`}, no: []string{"kill $(touch a)", "xkill", "pkill -F ~/.ssh/x", "kill 1 >a", "top", "htop"}},
 	{name: "confined.users", reason: endsThem, programs: "fuser", holds: preventsProcesses, options: optionSet{short: "acikmMsuvw46n:", long: "all kill mount ismountpoint silent user verbose writeonly ipv4 ipv6 namespace="},
@@ -116,42 +118,20 @@ func (c *call) confined() *confinedRule {
 	return nil
 }
 
-// losesAll is for operands that are all written.
-func losesAll(c *call, _ []option, operands []value) bool {
-	return len(operands) > 0 && !slices.ContainsFunc(operands, func(v value) bool { return !c.w.loses(v) })
+// allRefused is for operands that are all written.
+func allRefused(c *call, _ []option, operands []value) bool {
+	return len(operands) > 0 && !slices.ContainsFunc(operands, func(v value) bool { return !c.w.refuses(v) })
 }
 
-// copiesAway is for files that are copied to the last operand, or into it, if that is a directory.
-func copiesAway(c *call, _ []option, operands []value) bool {
-	if len(operands) < 2 {
-		return false
-	}
+// rightsRefused is for rights, or an owner, and the files that shall have them.
+func rightsRefused(c *call, _ []option, operands []value) bool {
+	return len(operands) > 1 && operands[0].known && !operands[0].many && allRefused(c, nil, operands[1:])
+}
+
+// lastRefused is for files that are read, and copied to the last operand, or into it.
+func lastRefused(c *call, _ []option, operands []value) bool {
 	last := len(operands) - 1
-	to, known := c.w.absolute(operands[last])
-	if !known || !c.w.losesPath(to) && !isTemporary(to) && to != c.w.s.opts.Home {
-		return false
-	}
-	return !slices.ContainsFunc(operands[:last], func(from value) bool {
-		name := base(from.text)
-		// Of a name with a tilde, the value of a variable is guessed.
-		return !from.known || from.many || slices.Contains([]string{"", ".", "..", "/"}, name) || strings.Contains(name, "~") || strings.Contains(from.text[1:], "~") ||
-			from.home && strings.HasPrefix(from.text, "~/.") || !c.w.losesPath(within(to, name))
-	})
-}
-
-// isTemporary reports whether a path is a directory for temporary files, and certainly a directory.
-func isTemporary(p string) bool { return p == "/tmp" || p == "/var/tmp" || p == "/dev/shm" }
-
-// makesTemporary is for a mktemp that makes its file in /tmp: TMPDIR leads there in a sandbox, unless a script has set it.
-func makesTemporary(c *call, _ []option, operands []value) bool {
-	if live := c.w.s.opts.Live; live != nil {
-		for _, v := range live.Variables {
-			if v.Name == "TMPDIR" && v.Value != "/tmp" {
-				return false
-			}
-		}
-	}
-	return len(operands) == 0 && c.w.losesPath("/tmp/tmp.mktemp")
+	return last > 0 && c.w.refuses(operands[last]) && !slices.ContainsFunc(operands[:last], func(v value) bool { return !v.known || v.many })
 }
 
 // asksForNames is for operands that are names: of a dash alone, or of none, nslookup reads commands.
@@ -177,48 +157,16 @@ func digs(c *call) bool {
 	})
 }
 
-// absolute returns the path of a file that is known, absolute, and has no part that leads up: behind a symbolic link, ".." is not what it looks like.
-func (w *walker) absolute(v value) (string, bool) {
-	p, home := v.text, w.s.opts.Home
-	if !v.known || v.many {
-		return "", false
+// refuses reports whether the sandbox refuses what is written to a file. It is known, absolute, and has no part that leads up, which is not what it looks like
+// behind a symbolic link; and begins with no home, for what the session has for one is not known.
+func (w *walker) refuses(v value) bool {
+	p, refused := v.text, w.s.opts.Confined.Refused
+	if refused == nil || !v.known || v.many || v.home || !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "~\x00") || slices.Contains(strings.Split(p, "/"), "..") {
+		return false // A tilde that is not the first stands for a value that is known less.
 	}
-	if v.home {
-		if !plainPath.MatchString(home) {
-			return "", false // Without quotes, $HOME may be several words, or a pattern.
-		}
-		p = home + strings.TrimPrefix(p, "~")
-	}
-	if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "~\x00") || slices.Contains(strings.Split(p, "/"), "..") {
-		return "", false // A tilde that is not the first stands for a value that is known less.
-	}
-	return path.Clean(p), true
-}
-
-var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._@+-]+)+$`)
-
-// loses reports whether nothing stays of what is written to a file.
-func (w *walker) loses(v value) bool {
-	p, known := w.absolute(v)
-	return known && w.losesPath(p)
-}
-
-// losesPath is loses for a path that is absolute and clean.
-func (w *walker) losesPath(p string) bool {
-	s := w.s
-	if s.opts.Confined.Lost == nil || len(s.path) == 0 || !s.opts.Confined.Lost(p) {
-		return false
-	}
-	v := value{text: p, pattern: p, known: true}
-	if _, verdict := w.path(v, true); verdict != Allow || strings.HasPrefix(w.normal(v), "~/.") {
-		return false
-	}
-	parts := strings.Split(p, "/")
-	return !slices.ContainsFunc(s.path, func(dir string) bool {
-		dir = path.Clean(dir)
-		// Also where the directory has another name, by a symbolic link on the way to it.
-		return isBelow(p, dir) || isBelow(dir, p) || dir != "/" && slices.Contains(parts, path.Base(dir))
-	})
+	p = path.Clean(p)
+	_, verdict := w.path(value{text: p, pattern: p, known: true}, true)
+	return verdict != Deny && refused(p)
 }
 
 // unreachable are the paths by which bash opens a connection that no process of the sandbox itself can answer: a name may be the loopback device's.

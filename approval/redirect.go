@@ -81,18 +81,17 @@ func (w *walker) writes(r *syntax.Redirect, v value) {
 		w.addAt(KindRedirection, from, to, Ask, "ask.network", opensConnection)
 		return
 	}
-	if reason, verdict := w.path(v, true); verdict == Deny {
+	reason, verdict := w.path(v, true)
+	switch {
+	case verdict == Deny:
 		w.addAt(KindRedirection, from, to, Deny, ruleOfPath(verdict), reason)
-		return
-	} else if verdict == Ask {
+	case writing[r.Op] && w.refuses(v):
+		w.addAt(KindRedirection, from, to, Allow, ruleRefused, "it writes a file"+isRefused)
+	case verdict == Ask:
 		w.addAt(KindRedirection, from, to, Ask, ruleWrite, reason)
-		return
+	default:
+		w.addAt(KindRedirection, from, to, Ask, ruleWrite, "it writes a file")
 	}
-	if writing[r.Op] && w.loses(v) {
-		w.addAt(KindRedirection, from, to, Allow, ruleLost, "it writes a file"+isLost)
-		return
-	}
-	w.addAt(KindRedirection, from, to, Ask, ruleWrite, "it writes a file")
 }
 
 const opensConnection = "bash opens a connection for a path below /dev/tcp or /dev/udp"

@@ -14,7 +14,7 @@ const (
 	ruleDefinition  = "definition"       // a function
 	ruleWrite       = "write"            // a redirection that writes
 	ruleNull        = "null"             // one that writes nothing
-	ruleLost        = "confined.write"   // one whose file does not stay: see Options.Confined
+	ruleRefused     = "confined.write"   // one that fails: see Options.Confined
 	ruleConnection  = "confined.connect" // one that opens a connection, and cannot
 	ruleState       = "state"            // what the shell has
 	ruleFile        = "file"             // a program's file that can be replaced

@@ -47,7 +47,7 @@ var procHide = []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/
 
 // lookAtHost gathers the facts for a sandbox of that user.
 func lookAtHost(user Credential) (host, error) {
-	h := host{root: user.UID == 0, links: make(map[string]string)}
+	h := host{root: user.UID == 0}
 	h.home = userHome()
 	h.self, _ = os.Executable() // Empty: whoever needs it finds that it is not there.
 	if path, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil && pathWithin("/run", path) {
@@ -56,19 +56,8 @@ func lookAtHost(user Credential) (host, error) {
 			h.names = dir // The file is replaced now and then (systemd-resolved(8)). Others have secrets beside it.
 		}
 	}
-	for _, dir := range topDirs {
-		st, err := os.Lstat(dir)
-		switch {
-		case err != nil:
-		case st.Mode()&os.ModeSymlink != 0:
-			target, err := os.Readlink(dir)
-			if err != nil {
-				return host{}, err
-			}
-			h.links[dir] = target
-		case st.IsDir():
-			h.dirs = append(h.dirs, dir)
-		}
+	if err := h.programs(); err != nil {
+		return host{}, err
 	}
 	if h.root {
 		var err error
@@ -84,6 +73,26 @@ func lookAtHost(user Credential) (host, error) {
 		}
 	}
 	return h, nil
+}
+
+// programs finds the directories of the system.
+func (h *host) programs() error {
+	h.links = make(map[string]string)
+	for _, dir := range topDirs {
+		st, err := os.Lstat(dir)
+		switch {
+		case err != nil:
+		case st.Mode()&os.ModeSymlink != 0:
+			target, err := os.Readlink(dir)
+			if err != nil {
+				return err
+			}
+			h.links[dir] = target
+		case st.IsDir():
+			h.dirs = append(h.dirs, dir)
+		}
+	}
+	return nil
 }
 
 // userHome is the home directory by the environment, or else by the password file,
