@@ -72,7 +72,7 @@ func newLive(s *command.LiveState, opts *Options) *live {
 		}
 	}
 	began := make(map[string]string)
-	for _, entry := range s.Env {
+	for _, entry := range slices.Concat(opts.Confined.Env, s.Env) {
 		if name, value, ok := strings.Cut(entry, "="); ok {
 			began[name] = value
 		} else {

@@ -16,31 +16,62 @@ import (
 // It is false where it is not known: for what is not shown at all, as a private /tmp or home, /proc, /dev and /run; and for what is shown read-only in a
 // directory that the sandbox can write, where somebody may have put a symlink on the way. The zero Policy and Unconfined refuse nothing.
 func (p Policy) Refuses(path string) bool {
-	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) || p.unconfined != "" {
-		return false
-	}
-	r, err := p.resolver()
+	r, look, err := p.looks(path)
 	if err != nil {
 		return false
 	}
-	h := host{home: userHome(), etc: []entry{{"/sys", true}}} // What is hidden in /etc cannot be written either.
-	if h.programs() != nil {
-		return false
-	}
-	v := mountsOf(r.p, h, place{}).view
-	if r.p.FS.Access == Overlay { // It only looks as if it could not be written.
-		for i := range v {
-			if v[i].at == r.p.FS.Workspace {
-				v[i].reach = writable
-			}
-		}
-	}
-	at, err := v.leads(path)
-	if err != nil || !v.refuses(at) {
+	at, _, err := look.leads(path, func(_ string, m shown) bool { return m.reach == readable })
+	if err != nil || !look.refuses(at) {
 		return false
 	}
 	// What is missing may be there when the sandbox starts.
 	return !slices.ContainsFunc(r.absentRW, func(b Bind) bool { return overlaps(b.Dst, at) || overlaps(realPath(b.Dst), at) })
+}
+
+// Shows reports whether the sandbox has at a path what this machine has there: the same file, or none. The path is as for Refuses. It is false for the private
+// /tmp and home, and where it is not known; the zero Policy and Unconfined show nothing. Of the private directories above a workspace it is taken for granted
+// that nobody in the sandbox has renamed them.
+func (p Policy) Shows(path string) bool {
+	r, look, err := p.looks(path)
+	if err != nil {
+		return false
+	}
+	at, there, err := look.leads(path, func(at string, m shown) bool {
+		return m.reach > hidden && m.src == m.at || slices.ContainsFunc(look.view, func(below shown) bool { return below.reach > hidden && below.at != at && pathWithin(at, below.at) })
+	})
+	if err != nil || there && look.view[look.top(at)].reach == hidden {
+		return false
+	}
+	return !slices.ContainsFunc(slices.Concat(r.absentRO, r.absentRW), func(b Bind) bool { return overlaps(b.Dst, at) || overlaps(realPath(b.Dst), at) })
+}
+
+// looking is what is known of the files that a sandbox sees.
+type looking struct {
+	view
+	links map[string]string // of the directories of the system, as in host
+}
+
+// looks is for questions about a path of the sandbox.
+func (p Policy) looks(path string) (r resolver, look looking, err error) {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) || p.unconfined != "" {
+		return r, look, syscall.EINVAL
+	}
+	if r, err = p.resolver(); err != nil {
+		return r, look, err
+	}
+	h := host{home: userHome(), etc: []entry{{"/sys", true}}} // What is hidden in /etc cannot be written either.
+	if err := h.programs(); err != nil {
+		return r, look, err
+	}
+	look = looking{mountsOf(r.p, h, place{}).view, h.links}
+	if r.p.FS.Access == Overlay { // It has files of its own, and only looks as if it could not be written.
+		for i := range look.view {
+			if look.view[i].at == r.p.FS.Workspace {
+				look.view[i].reach = hidden
+			}
+		}
+	}
+	return r, look, nil
 }
 
 // refuses reports whether a path without symlinks, and all below it, is shown and cannot be written. Mounts are where their symlinks lead, too.
@@ -56,41 +87,46 @@ func (v view) refuses(path string) bool {
 // overlaps reports whether one of two paths is the other, or has it.
 func overlaps(a, b string) bool { return pathWithin(a, b) || pathWithin(b, a) }
 
-// leads follows the symlinks on the way to a path, as far as it is there. The way is through what cannot be written, so that no other symlink can be put there.
-func (v view) leads(path string) (string, error) {
+// leads follows the symlinks on the way to a path, as far as it is there, and reports whether it is. Each mount on the way is one that through lets pass, or the
+// root, which is never written.
+func (l looking) leads(path string, through func(at string, m shown) bool) (at string, there bool, err error) {
 	const most = 40 // As Linux has it (path_resolution(7)).
-	at, rest, links := "/", strings.Split(path, "/"), 0
-	for len(rest) > 0 {
+	at, there = "/", true
+	for rest, links := strings.Split(path, "/"), 0; len(rest) > 0; {
 		part := rest[0]
 		rest = rest[1:]
 		at = filepath.Join(at, part) // "", "." and ".." mean what they say: at has no symlinks.
-		m := v[v.top(at)]
-		if m.at != "/" && m.reach != readable {
-			return "", syscall.EACCES
+		m := l.view[l.top(at)]
+		if (m.at != "/" || m.reach > hidden) && !through(at, m) {
+			return "", false, syscall.EACCES
 		}
 		src := rebase(at, m.at, m.src)
 		info, err := os.Lstat(src)
 		switch {
 		case isMissing(err):
+			there = false
 			continue
 		case err != nil:
-			return "", err
+			return "", false, err
 		case info.IsDir() || info.Mode().IsRegular():
 			continue
 		case info.Mode()&fs.ModeSymlink == 0:
-			return "", syscall.EINVAL // What is written to a fifo, a socket or a device, somebody reads.
+			return "", false, syscall.EINVAL // What is written to a fifo, a socket or a device, somebody reads.
+		}
+		if _, shown := l.links[at]; m.reach == hidden && !shown {
+			return "", false, syscall.ENOENT
 		}
 		if links++; links > most {
-			return "", syscall.ELOOP
+			return "", false, syscall.ELOOP
 		}
 		target, err := os.Readlink(src)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		if at = filepath.Dir(at); filepath.IsAbs(target) {
 			at = "/"
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
-	return at, nil
+	return at, there, nil
 }

@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -107,6 +108,46 @@ func TestWhatLeadsElsewhereIsFollowed(t *testing.T) {
 	inside := with(r.work, func(p *sandbox.Policy) { p.FS.Protect = []string{"d"} })
 	require.NoError(t, os.Mkdir(filepath.Join(r.work, "d"), 0o700))
 	assert.False(t, inside.Refuses(filepath.Join(r.work, "d", "a")), "in the workspace")
+}
+
+// What the sandbox has of its own is not this machine's, though it may have the same name.
+func TestAPolicySaysWhetherItShowsTheFilesOfThisMachine(t *testing.T) {
+	r := newRooms(t)
+	bin := filepath.Join(r.work, "bin")
+	require.NoError(t, os.Mkdir(bin, 0o700))
+	for name, to := range map[string]string{"tmp": "/tmp", "home": r.home, "usr": "/usr/bin", "bin2": "bin"} {
+		require.NoError(t, os.Symlink(to, filepath.Join(r.work, name)))
+	}
+	usual, elsewhere := sandbox.WorkspaceWrite(r.work), with(r.work, func(p *sandbox.Policy) {
+		p.FS.ExtraRO = []sandbox.Bind{{Src: r.extra, Dst: "/mnt/x"}, {Src: bin, Dst: "/usr/local/bin"}}
+	})
+	for path, want := range map[string]bool{
+		"/usr/bin/env": true, "/usr/bin/nosuch": true, "/bin/env": true, "/etc/hosts": true, "/nosuch/bin/a": true, filepath.Join(bin, "a"): true, filepath.Join(r.work, "bin2", "a"): true, filepath.Join(r.work, "usr", "env"): true,
+		"/tmp/a": false, "/tmp/a/b": false, "/var/tmp/a": false, "/dev/shm/a": false, "/proc/self/cwd/a": false, "/run/a": false, filepath.Join(r.home, "a"): false, filepath.Join(r.home, "bin", "a"): false, filepath.Join(r.work, "tmp", "a"): false, filepath.Join(r.work, "home", "a"): false,
+		"": false, "a": false, "/usr/bin/../bin/env": false,
+	} {
+		assert.Equal(t, want, usual.Shows(path), path)
+		assert.False(t, sandbox.Unconfined("a test").Shows(path), path)
+		assert.False(t, sandbox.Policy{}.Shows(path), path)
+	}
+	assert.False(t, elsewhere.Shows("/mnt/x/a"))
+	assert.False(t, elsewhere.Shows("/usr/local/bin/a"))
+	assert.True(t, elsewhere.Shows("/usr/bin/env"))
+	assert.False(t, sandbox.Scratch(r.work).Shows(filepath.Join(bin, "a")), "the sandbox may have changed it")
+	masked := with(r.work, func(p *sandbox.Policy) { p.FS.Mask = []string{"/usr/share"} })
+	assert.False(t, masked.Shows("/usr/share/a"))
+}
+
+func TestAPolicySaysWhichVariablesItsSandboxSets(t *testing.T) {
+	workspace, policy := usual(t)
+	sh := start(t, workspace, policy)
+	for _, entry := range policy.Sets() {
+		name, value, _ := strings.Cut(entry, "=")
+		assert.Equal(t, value, says(t, sh, "echo $"+name), name)
+	}
+	assert.Contains(t, policy.Sets(), "TMPDIR=/tmp")
+	assert.Empty(t, sandbox.Unconfined("a test").Sets())
+	assert.Empty(t, sandbox.Policy{}.Sets())
 }
 
 // What a policy says is what its sandbox does.

@@ -144,12 +144,7 @@ func environ(p Policy, h host, spec transport.Spec) []string {
 		}
 		env = append(env, entry)
 	}
-	if p.FS.Home != ReadOnlyHome {
-		env = append(env, "TMPDIR=/tmp")
-	}
-	if p.Net.Mode == DomainsNet {
-		env = append(env, proxied...)
-	}
+	env = append(env, p.places()...)
 	for _, name := range slices.Sorted(maps.Keys(p.Env.Set)) {
 		env = append(env, name+"="+p.Env.Set[name])
 	}
@@ -162,6 +157,26 @@ func environ(p Policy, h host, spec transport.Spec) []string {
 			return strings.EqualFold(set, name)
 		})
 	}), env...)
+}
+
+// Sets are the variables that the sandbox sets by itself, as "NAME=value": where temporary files and the proxy are, and that programs do not try a network again
+// which is not there. A variable of the process, or of Policy.Env, wins. Of Unconfined and the zero Policy there are none.
+func (p Policy) Sets() []string {
+	if p.Name == "" || p.unconfined != "" {
+		return nil
+	}
+	return append(p.places(), p.Net.impatient()...)
+}
+
+// places are the variables that say where things are in the sandbox.
+func (p Policy) places() (env []string) {
+	if p.FS.Home != ReadOnlyHome {
+		env = append(env, "TMPDIR=/tmp")
+	}
+	if p.Net.Mode == DomainsNet {
+		env = append(env, proxied...)
+	}
+	return env
 }
 
 // setenv are the arguments for bwrap by which the process has the environment. They

@@ -14,6 +14,8 @@ import (
 // command did not run.
 var ErrStateChanged = errors.New("nothing ran: the session was used since its state was looked at")
 
+var errInSandbox = errors.New("what the shell has cannot be told: it is in a sandbox, which may have other files")
+
 // Looked is what a session's shell had at a moment.
 type Looked struct {
 	State command.LiveState `json:"state"`
@@ -34,9 +36,12 @@ func (m *marks) now() string { return m.of + "-" + strconv.FormatInt(m.count.Loa
 // markKey is that of the mark in the context of a command that relies on a look.
 type markKey struct{}
 
-// Look returns what the session's shell has now, as [shell.PersistentShell.Live] does, and fails where that does. It starts the shell if nobody
-// has, and waits for the command that runs; ctx bounds that.
+// Look returns what the session's shell has now, as [shell.PersistentShell.Live] does, and fails where that does, and in a sandbox: whoever asks does not know
+// which files it shows. It starts the shell if nobody has, and waits for the command that runs; ctx bounds that.
 func (s *Session) Look(ctx context.Context) (Looked, error) {
+	if s.policy != nil {
+		return Looked{}, errInSandbox
+	}
 	sh, done, err := s.use(ctx)
 	if err != nil {
 		return Looked{}, err

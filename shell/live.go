@@ -10,17 +10,22 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/saved"
+	"github.com/limpet-sh/limpet/transport"
 	"github.com/limpet-sh/limpet/transport/local"
 )
 
 // Live returns what the shell has now that decides what a script means: functions, aliases, traps, options, variables and so on. It waits
 // for the command that runs; ctx bounds that. Bash is asked, by its builtins: what a command has put in their place may lie. It
-// is known on Linux alone, and not for a shell with a Transport that is not the local one, as in a sandbox: the error says so.
+// is known on Linux alone, and for shells on this machine, also in a sandbox, whose files may be others; else the error says so.
 func (s *PersistentShell) Live(ctx context.Context) (live command.LiveState, err error) {
-	if _, here := s.opts.Transport.(local.Transport); !here || runtime.GOOS != "linux" {
-		return live, errNotHere
+	if runtime.GOOS != "linux" {
+		return live, fmt.Errorf(cannotTell, errNotHere)
 	}
 	err = s.ask(ctx, func(b *bash) error {
+		_, local := s.opts.Transport.(local.Transport)
+		if _, enclosed := b.conn.(transport.Enclosed); !local && !enclosed {
+			return errNotHere
+		}
 		if err := b.exchange.Renew(); err != nil {
 			return err
 		}
@@ -45,9 +50,11 @@ func (s *PersistentShell) Live(ctx context.Context) (live command.LiveState, err
 		return err
 	})
 	if err != nil {
-		return command.LiveState{}, fmt.Errorf("shell: what the shell has cannot be told: %w", err)
+		return command.LiveState{}, fmt.Errorf(cannotTell, err)
 	}
 	return live, nil
 }
 
-var errNotHere = errors.New("shell: what the shell has cannot be told: it does not run on this machine, or is in a sandbox, or this is no Linux")
+const cannotTell = "shell: what the shell has cannot be told: %w"
+
+var errNotHere = errors.New("it does not run on this machine, or this is no Linux")

@@ -103,15 +103,13 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	if err != nil {
 		return nil, err
 	}
-	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), Path: approve.PathOf(env), File: approve.File, Git: approve.Git(env), Contained: asked && policy.Contains()}
-	if far { // Programs are others there.
-		opts.Path, opts.File = "", nil
-	} else if asked {
+	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), Path: approve.PathOf(env), File: approve.File, Git: approve.Git(env)}
+	switch {
+	case far: // Programs are others there.
+		opts.Path, opts.File, opts.Git, opts.Contained = "", nil, nil, asked && policy.Contains()
+	case asked:
 		policy.Env.Pass = shell.asked()
-		opts.Confined = approve.Confined(policy)
-	}
-	if far || asked {
-		opts.Git = nil // Git runs elsewhere, or sees other files.
+		approve.Confine(opts, policy)
 	}
 	g, err := f.with(cmd, opts)
 	if g == nil {

@@ -84,7 +84,7 @@ With --json, it prints one object with verdict, findings and rules.`,
 				return err
 			}
 			if asked {
-				opts.Git, opts.Contained, opts.Confined = nil, policy.Contains(), Confined(policy)
+				Confine(opts, policy)
 			}
 			j := approval.Judge(script, opts)
 			if asJSON {

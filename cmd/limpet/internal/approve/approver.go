@@ -40,12 +40,10 @@ const DefaultWait = 290 * time.Second
 func (s Sessions) Approver(of session.Approved) session.Approver {
 	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
 	opts := &approval.Options{
-		Home: home, Load: Rules, Exported: Exported(s.Env), Path: PathOf(s.Env), File: File,
+		Home: home, Load: Rules, Exported: Exported(s.Env), Path: PathOf(s.Env), File: File, Git: Git(s.Env),
 	}
-	if of.Policy == nil { // In a sandbox git may see other files.
-		opts.Git = Git(s.Env)
-	} else {
-		opts.Contained, opts.Confined = of.Policy.Contains(), Confined(*of.Policy)
+	if of.Policy != nil {
+		Confine(opts, *of.Policy)
 	}
 	g := approval.NewGate(func(ctx context.Context, q approval.Question) (approval.Reply, error) { return s.ask(ctx, of.Name, q) }, opts)
 	if of.Used || s.Changed {

@@ -18,7 +18,9 @@ import (
 func TestAPolicyConfinesScripts(t *testing.T) {
 	work := testenv.TempDir(t)
 	judge := func(script string, policy sandbox.Policy) approval.Verdict {
-		return approval.Judge(script, &approval.Options{Path: approve.PathOf(nil), File: approve.File, Exported: approve.Exported(nil), Confined: approve.Confined(policy)}).Verdict
+		opts := &approval.Options{Path: approve.PathOf(nil), File: approve.File, Exported: approve.Exported(nil)}
+		approve.Confine(opts, policy)
+		return approval.Judge(script, opts).Verdict
 	}
 	for script, want := range map[string]approval.Verdict{
 		"kill 1": approval.Allow, "kill %1; ls": approval.Allow, "rm a": approval.Ask, "rm -rf /tmp/a": approval.Ask, "ls > /tmp/a": approval.Ask, "rm -rf /": approval.Deny, "ls > /usr/nosuch": approval.Allow, "rm -rf /usr/share/nosuch": approval.Allow,
@@ -26,10 +28,11 @@ func TestAPolicyConfinesScripts(t *testing.T) {
 		assert.Equal(t, want, judge(script, sandbox.WorkspaceWrite(work)), script)
 		assert.Equal(t, min(want, approval.Ask), judge(script, sandbox.Unconfined("a test")), script)
 	}
-	c := approve.Confined(sandbox.AllowDomains(work, "example.com"))
-	assert.False(t, c.Network)
-	assert.True(t, c.Processes)
-	assert.Equal(t, os.Geteuid() != 0, c.Privileges)
+	var opts approval.Options
+	approve.Confine(&opts, sandbox.AllowDomains(work, "example.com"))
+	assert.False(t, opts.Confined.Network)
+	assert.True(t, opts.Confined.Processes)
+	assert.Equal(t, os.Geteuid() != 0, opts.Confined.Privileges)
 }
 
 // A file that runs as root is known by its mode and its owner.
