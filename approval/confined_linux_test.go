@@ -3,7 +3,6 @@ package approval_test
 import (
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -142,15 +141,8 @@ func TestWhatASandboxAllowsChangesNothingOutside(t *testing.T) {
 // Scripts that are made of others at random, and are allowed, change nothing outside.
 func TestMutantsInASandboxChangeNothingOutside(t *testing.T) {
 	c := newConfinement(t)
-	seed := *mutantSeed
-	switch {
-	case seed != 0:
-	case testenv.All():
-		seed = uint64(time.Now().Unix() / (24 * 60 * 60))
-	default:
-		seed = 1
-	}
-	b := &breeder{rand: rand.New(rand.NewPCG(seed, 2)), donors: c.tried(t)}
+	b, seed := newBreeder(2)
+	b.donors = c.tried(t)
 	for range 5 { // They are allowed.
 		b.donors = append(b.donors, written...)
 		for _, r := range approval.ConfinedRules() {

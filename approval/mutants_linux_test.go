@@ -39,6 +39,18 @@ type breeder struct {
 	donors []string
 }
 
+// newBreeder returns one for a test of that number, and the seed that it has.
+func newBreeder(test uint64) (b *breeder, seed uint64) {
+	switch seed = *mutantSeed; {
+	case seed != 0:
+	case testenv.All():
+		seed = uint64(time.Now().Unix() / (24 * 60 * 60))
+	default:
+		seed = 1
+	}
+	return &breeder{rand: rand.New(rand.NewPCG(seed, test))}, seed
+}
+
 func (b *breeder) pick(list []string) string { return list[b.rand.IntN(len(list))] }
 
 // span returns the ends of a short part of a text.
@@ -85,15 +97,7 @@ var unfit = []string{"sysrq", "reboot", "shutdown", "poweroff", "halt", ":|:", "
 func TestMutantsDoWhatWasFound(t *testing.T) {
 	testenv.Slow(t)
 	tr := newTracer(t)
-	seed := *mutantSeed
-	switch {
-	case seed != 0:
-	case testenv.All():
-		seed = uint64(time.Now().Unix() / (24 * 60 * 60))
-	default:
-		seed = 1
-	}
-	b := &breeder{rand: rand.New(rand.NewPCG(seed, 1))}
+	b, seed := newBreeder(1)
 	for _, file := range []string{"ways.txt", "denied.txt"} {
 		b.donors = append(b.donors, scripts(t, file)...)
 	}
