@@ -159,6 +159,9 @@ func Judge(text string, opts *Options) Judgement {
 	case containsCR(text):
 		w.add(KindScript, 0, len(text), Ask, ruleUnreadable, "it has carriage returns, which programs read in different ways")
 	}
+	if opts.Exported != nil && opts.Exported("POSIXLY_CORRECT") {
+		w.add(KindState, 0, len(text), Ask, ruleState, "POSIXLY_CORRECT is exported, with which bash reads scripts, and programs their options, in another way")
+	}
 	if file != nil {
 		w.live(text, 0, len(text))
 		w.statements(file.Stmts)

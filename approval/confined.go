@@ -25,7 +25,7 @@ type Confined struct {
 
 // Reasons are those of a rule, followed by why that does no harm.
 const (
-	isRefused   = ", but it cannot: the sandbox shows that read-only"
+	butReadOnly = ", but it cannot: the sandbox shows that read-only"
 	noNetwork   = ", which the sandbox has no way to"
 	noProcesses = ", and the sandbox shows none but its own"
 	noRights    = ", which fails in the sandbox: no program gets more rights there"
@@ -51,9 +51,9 @@ func preventsProcesses(c Confined) bool { return c.Processes }
 func refusesWrites(c Confined) bool     { return c.Refused != nil }
 
 const (
-	deletesFiles  = "it deletes files" + isRefused
-	writesFiles   = "it writes files" + isRefused
-	changesRights = "it changes rights of files" + isRefused
+	deletesFiles  = "it deletes files" + butReadOnly
+	writesFiles   = "it writes files" + butReadOnly
+	changesRights = "it changes rights of files" + butReadOnly
 	sendsData     = "it sends data to another machine" + noNetwork
 	endsThem      = "it ends or changes processes" + noProcesses
 )
@@ -77,9 +77,9 @@ var confinedRules = []confinedRule{
 		yes: []string{"chmod +x /usr/share/a", "chmod -R u+w /usr/share/d", "chown -R me:me /usr/share/d", "chgrp me /opt/a"}, no: []string{"chmod +x a", "chmod +x /usr/share/a b", "chmod $x /usr/share/a", "chmod --reference=a /usr/share/a", "chown -L -R me /usr/share/d", "chown -RH me /usr/share/d", "chown -h me /usr/share/a", "chmod +x", "chmod -x /usr/share/a", "chgrp $g /opt/a"}},
 	{name: "confined.tee", reason: writesFiles, programs: "tee", holds: refusesWrites, options: optionSet{short: "ai", long: "append ignore-interrupts"}, check: allRefused,
 		yes: []string{"ls | tee /usr/a", "ls | tee -a /usr/a /opt/b"}, no: []string{"ls | tee a", "ls | tee /usr/a b", "ls | tee -", "ls | tee /dev/fd/3", "ls | tee /proc/self/cwd/a"}},
-	{name: "confined.copy", reason: writesFiles, programs: "cp", holds: refusesWrites, options: optionSet{short: "aprRfinuv", long: "archive recursive force interactive no-clobber update verbose"}, check: lastRefused,
-		yes: []string{"cp a /usr/b", "cp -f a src/b /opt", "cp -r d /opt/", "cp -a /etc/a /usr/share"},
-		no: []string{"cp /usr/a b", "cp a b", "cp a /tmp", "cp -s a /usr/b", "cp -l a /usr/b", "cp -b a /usr/b", "cp -t d /usr/a", "cp * /usr", "cp $x /usr", "cp a b /src", "cp /usr/a", "cp ~/.ssh/id_rsa /usr/a", "cp .env /usr", "cp a.pem /usr/a",
+	{name: "confined.copy", reason: writesFiles, programs: "cp", holds: refusesWrites, options: optionSet{short: "pfinuv", long: "force interactive no-clobber update verbose"}, check: copiesRefused,
+		yes: []string{"cp a /usr/b", "cp -f a src/b /opt", "cp -p /etc/a /usr/share/"},
+		no: []string{"cp -r d /opt", "cp -a d /usr/share", "cp d/.. /usr/share", "cp . /usr/share", "cp ~ /usr/share", "cp /usr/a b", "cp a b", "cp a /tmp", "cp -s a /usr/b", "cp -l a /usr/b", "cp -b a /usr/b", "cp -t d /usr/a", "cp * /usr", "cp $x /usr", "cp a b /src", "cp /usr/a", "cp ~/.ssh/id_rsa /usr/a", "cp .env /usr", "cp a.pem /usr/a",
 			"cp a /usr/d/..", "cp --parents a /usr", "cp a /proc/self/fd/3", "cp a '/tmp/*' /src/b", "cp -x a /usr/b"}},
 	{name: "confined.processes", reason: endsThem, programs: "kill killall pkill skill snice renice", holds: preventsProcesses, words: true,
 		yes: []string{"kill 1", "kill -9 $pid", "kill %1", "pkill -f x", "killall -q a", "renice 5 -p 1", `kill "$(pidof a)"`}, no: []string{"kill $(touch a)", "xkill", "pkill -F ~/.ssh/x", "kill 1 >a", "top", "htop"}},
@@ -130,10 +130,21 @@ func rightsRefused(c *call, _ []option, operands []value) bool {
 	return len(operands) > 1 && operands[0].known && !operands[0].many && allRefused(c, nil, operands[1:])
 }
 
-// lastRefused is for files that are read, and copied to the last operand, or into it.
-func lastRefused(c *call, _ []option, operands []value) bool {
+// copiesRefused is for files that are read, and copied to the last operand, or into it, where a link of that name may lead elsewhere.
+func copiesRefused(c *call, _ []option, operands []value) bool {
 	last := len(operands) - 1
-	return last > 0 && c.w.refuses(operands[last]) && !slices.ContainsFunc(operands[:last], func(v value) bool { return !v.known || v.many })
+	if last < 1 || !c.w.refuses(operands[last]) {
+		return false
+	}
+	return !slices.ContainsFunc(operands[:last], func(from value) bool {
+		name := base(from.text)
+		if !from.known || from.many || strings.Contains(name, "~") || slices.Contains([]string{"", ".", "..", "/"}, name) {
+			return true
+		}
+		into := operands[last]
+		into.text = within(into.text, name)
+		return !c.w.refuses(into)
+	})
 }
 
 // asksForNames is for operands that are names: of a dash alone, or of none, nslookup reads commands.

@@ -53,7 +53,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 
 // written are scripts that are allowed in a sandbox that writes to its workspace, besides the examples of the rules.
 var written = []string{
-	"mkdir -p /usr/d/e && cp a b d/c /usr/d && ls -R /usr/d && rm -rf /usr/d", "ls | tee /etc/l /usr/l | wc -l", "touch /etc/t && rm /etc/t", "rm -rf /usr/share/doc/nosuch /etc/alternatives/nosuch", "chmod -R a+w /usr/share/nosuch /etc/hosts", "chown -R 1:1 /etc/hosts", "truncate -s 0 /etc/hosts", "cp -a d /usr/share", "cp -r . /etc/nosuch",
+	"mkdir -p /usr/d/e && cp a b d/c /usr/d && ls -R /usr/d && rm -rf /usr/d", "ls | tee /etc/l /usr/l | wc -l", "touch /etc/t && rm /etc/t", "rm -rf /usr/share/doc/nosuch /etc/alternatives/nosuch", "chmod -R a+w /usr/share/nosuch /etc/hosts", "chown -R 1:1 /etc/hosts", "truncate -s 0 /etc/hosts", "cp -p a b /usr/share",
 	"sleep 60 & kill $!", "sleep 60 & kill %1", "sleep 60 & pkill sleep", "pkill -9 nosuch; killall -q nosuch; renice 5 -p $$", "kill -0 1", "ping -c1 -W1 127.0.0.1", "ping -c1 -W1 192.0.2.1", "timeout 5 bash -c 'echo x > /dev/tcp/192.0.2.1/80'", "cat < /dev/tcp/192.0.2.1/80", "host -W 1 example.com",
 	"echo x > /etc/motd", "echo x > /etc/profile.d/nosuch.sh", "echo x > /usr/a", "rm -rf /etc/hosts", "touch /usr/share/a", "cp a /etc/a", "for i in 1 2; do echo $i >> /usr/n; done; cat /usr/n", "bash -c 'ls > /usr/x'", "{ ls; echo x; } > /usr/a 2> /etc/err",
 }

@@ -128,6 +128,16 @@ func unchanged() *command.LiveState {
 	}
 }
 
+// Bash has read another language than limpet from the start.
+func TestWithPOSIXLYCORRECTEverythingAsks(t *testing.T) {
+	opts := confined(everything)
+	opts.Exported = func(name string) bool { return name == "POSIXLY_CORRECT" || typical.Exported(name) }
+	for _, script := range []string{"ls", "rm /usr/share/a -rf", "touch /usr/a -d 1"} {
+		assert.Equal(t, approval.Ask, approval.Judge(script, opts).Verdict, script)
+		assert.Equal(t, approval.Allow, approval.Judge(script, confined(everything)).Verdict, script)
+	}
+}
+
 // What a sandbox prevents is one thing; who says what, and what names mean, is another.
 func TestASandboxLeavesAllElseAsItIs(t *testing.T) {
 	for _, script := range []string{"rm /usr/a", "ls | tee /usr/a", "kill 1", "ping a", "chmod +x /usr/a"} {

@@ -64,6 +64,7 @@ func (s *optionSet) word(name string) int {
 const (
 	whyUnknownWord   = "a word whose value is not known may be an option"
 	whyUnknownOption = "the option %s is not known to change nothing"
+	whySeveral       = "the argument of the option %s may be several words"
 )
 
 // parse returns the options and operands of a command line, or why it does not know them. It knows no
@@ -100,7 +101,7 @@ func (s *optionSet) parse(args []value) (options []option, operands []value, why
 			return nil, nil, "the option " + v.text + " wants an argument"
 		}
 		if args[i].many && !s.whole {
-			return nil, nil, "the argument of the option " + v.text + " may be several words"
+			return nil, nil, strings.Replace(whySeveral, "%s", v.text, 1)
 		}
 		options[len(options)-1].arg = args[i]
 	}
@@ -109,6 +110,9 @@ func (s *optionSet) parse(args []value) (options []option, operands []value, why
 
 // one parses a word that begins with a dash. next says that the argument of the last option is the next word.
 func (s *optionSet) one(v value) (options []option, next bool, why string) {
+	if v.many && !s.whole {
+		return nil, false, strings.Replace(whySeveral, "%s", v.text, 1)
+	}
 	unknown := strings.Replace(whyUnknownOption, "%s", v.text, 1)
 	if rest, ok := strings.CutPrefix(v.text, "--"); ok {
 		name, arg, equals := strings.Cut(rest, "=")

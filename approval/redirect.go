@@ -86,7 +86,7 @@ func (w *walker) writes(r *syntax.Redirect, v value) {
 	case verdict == Deny:
 		w.addAt(KindRedirection, from, to, Deny, ruleOfPath(verdict), reason)
 	case writing[r.Op] && w.refuses(v):
-		w.addAt(KindRedirection, from, to, Allow, ruleRefused, "it writes a file"+isRefused)
+		w.addAt(KindRedirection, from, to, Allow, ruleRefused, "it writes a file"+butReadOnly)
 	case verdict == Ask:
 		w.addAt(KindRedirection, from, to, Ask, ruleWrite, reason)
 	default:

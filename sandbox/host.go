@@ -56,7 +56,7 @@ func lookAtHost(user Credential) (host, error) {
 			h.names = dir // The file is replaced now and then (systemd-resolved(8)). Others have secrets beside it.
 		}
 	}
-	if err := h.programs(); err != nil {
+	if err := h.topDirectories(); err != nil {
 		return host{}, err
 	}
 	if h.root {
@@ -75,8 +75,8 @@ func lookAtHost(user Credential) (host, error) {
 	return h, nil
 }
 
-// programs finds the directories of the system.
-func (h *host) programs() error {
+// topDirectories finds those of topDirs that are there.
+func (h *host) topDirectories() error {
 	h.links = make(map[string]string)
 	for _, dir := range topDirs {
 		st, err := os.Lstat(dir)

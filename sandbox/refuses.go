@@ -13,14 +13,20 @@ import (
 // absolute and clean, and need not be there; of any other, and under a policy that does not start, it is false. Symlinks are followed as they are on the host,
 // which is asked each time.
 //
-// It is false where it is not known: for what is not shown at all, as a private /tmp or home, /proc, /dev and /run; and for what is shown read-only in a
-// directory that the sandbox can write, where somebody may have put a symlink on the way. The zero Policy and Unconfined refuse nothing.
+// It is false where it is not known: for what is not shown at all, as a private /tmp or home, /proc, /dev and /run; for what is shown read-only in a
+// directory that the sandbox can write, where somebody may have put a symlink on the way; and for what the sandbox can write by another name. Symlinks below
+// the path are not looked at: what follows those may write elsewhere. The zero Policy and Unconfined refuse nothing.
 func (p Policy) Refuses(path string) bool {
 	r, look, err := p.looks(path)
 	if err != nil {
 		return false
 	}
-	at, _, err := look.leads(path, func(_ string, m shown) bool { return m.reach == readable })
+	at, _, err := look.leads(path, func(at string, m shown) bool {
+		if m.reach == readable {
+			return !look.writes(rebase(at, m.at, m.src))
+		}
+		return look.isRoot(m) && (look.holds(at) || look.links[at] != "") // Nothing else is there, and nothing is made.
+	})
 	if err != nil || !look.refuses(at) {
 		return false
 	}
@@ -37,7 +43,7 @@ func (p Policy) Shows(path string) bool {
 		return false
 	}
 	at, there, err := look.leads(path, func(at string, m shown) bool {
-		return m.reach > hidden && m.src == m.at || slices.ContainsFunc(look.view, func(below shown) bool { return below.reach > hidden && below.at != at && pathWithin(at, below.at) })
+		return m.reach > hidden && m.src == m.at || look.isRoot(m) || look.holds(at)
 	})
 	if err != nil || there && look.view[look.top(at)].reach == hidden {
 		return false
@@ -60,11 +66,11 @@ func (p Policy) looks(path string) (r resolver, look looking, err error) {
 		return r, look, err
 	}
 	h := host{home: userHome(), etc: []entry{{"/sys", true}}} // What is hidden in /etc cannot be written either.
-	if err := h.programs(); err != nil {
+	if err := h.topDirectories(); err != nil {
 		return r, look, err
 	}
 	look = looking{mountsOf(r.p, h, place{}).view, h.links}
-	if r.p.FS.Access == Overlay { // It has files of its own, and only looks as if it could not be written.
+	if r.p.FS.Access == Overlay { // The workspace takes writes, and throws them away.
 		for i := range look.view {
 			if look.view[i].at == r.p.FS.Workspace {
 				look.view[i].reach = hidden
@@ -84,11 +90,23 @@ func (v view) refuses(path string) bool {
 	})
 }
 
+// isRoot reports whether a mount is the root of a sandbox that shows parts of the host: nothing is in it but where others are mounted, and nobody writes there.
+func (v view) isRoot(m shown) bool { return m.at == "/" && m.reach == hidden }
+
+// holds reports whether something of the host is mounted below a path.
+func (v view) holds(path string) bool {
+	return slices.ContainsFunc(v, func(m shown) bool { return m.reach > hidden && m.at != path && pathWithin(path, m.at) })
+}
+
+// writes reports whether the sandbox can write a path of the host, by whatever name.
+func (v view) writes(src string) bool {
+	return slices.ContainsFunc(v, func(m shown) bool { return m.reach == writable && pathWithin(realPath(m.src), src) })
+}
+
 // overlaps reports whether one of two paths is the other, or has it.
 func overlaps(a, b string) bool { return pathWithin(a, b) || pathWithin(b, a) }
 
-// leads follows the symlinks on the way to a path, as far as it is there, and reports whether it is. Each mount on the way is one that through lets pass, or the
-// root, which is never written.
+// leads follows the symlinks on the way to a path, as far as it is there, and reports whether it is. Through lets each part of the way pass, or not.
 func (l looking) leads(path string, through func(at string, m shown) bool) (at string, there bool, err error) {
 	const most = 40 // As Linux has it (path_resolution(7)).
 	at, there = "/", true
@@ -97,7 +115,7 @@ func (l looking) leads(path string, through func(at string, m shown) bool) (at s
 		rest = rest[1:]
 		at = filepath.Join(at, part) // "", "." and ".." mean what they say: at has no symlinks.
 		m := l.view[l.top(at)]
-		if (m.at != "/" || m.reach > hidden) && !through(at, m) {
+		if !through(at, m) {
 			return "", false, syscall.EACCES
 		}
 		src := rebase(at, m.at, m.src)

@@ -105,6 +105,16 @@ func TestWhatLeadsElsewhereIsFollowed(t *testing.T) {
 		assert.Equal(t, want, at.Refuses(filepath.Join("/mnt/x", path)), path)
 		assert.False(t, private.Refuses(filepath.Join(shown, path)), "in a private home, where the directories on the way can be renamed: %s", path)
 	}
+	// The same directory under a name by which it can be written.
+	require.NoError(t, os.MkdirAll(filepath.Join(r.work, "sub"), 0o700))
+	twice := with(r.work, func(p *sandbox.Policy) {
+		p.FS.ExtraRO = []sandbox.Bind{{Src: filepath.Join(r.work, "sub"), Dst: "/mnt/x"}, {Src: r.extra, Dst: "/mnt/r"}, {Src: shown, Dst: "/mnt/s"}}
+		p.FS.ExtraRW = []sandbox.Bind{{Src: r.extra, Dst: "/mnt/w"}}
+	})
+	for _, path := range []string{"/mnt/x", "/mnt/x/l/a", "/mnt/r", "/mnt/r/a", "/mnt/w/a"} {
+		assert.False(t, twice.Refuses(path), path)
+	}
+	assert.True(t, twice.Refuses("/mnt/s/a"))
 	inside := with(r.work, func(p *sandbox.Policy) { p.FS.Protect = []string{"d"} })
 	require.NoError(t, os.Mkdir(filepath.Join(r.work, "d"), 0o700))
 	assert.False(t, inside.Refuses(filepath.Join(r.work, "d", "a")), "in the workspace")
