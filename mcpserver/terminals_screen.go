@@ -10,6 +10,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/terminal"
+	"github.com/limpet-sh/limpet/terminal/picture"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
@@ -58,7 +59,7 @@ func lookAtScreen(ctx context.Context, c *call, in lookIn) (screenOut, error) {
 	out := screenOut{Screen: shownOf(s.Screen, in.FirstRow, c.server.opts.AnswerLimit)}
 	if in.Format == "png" {
 		var image bytes.Buffer
-		if err := s.PNG(&image); err != nil {
+		if err := picture.PNG(&image, s.Screen); err != nil {
 			return none(fmt.Errorf("drawing the screen: %w", err))
 		}
 		out.image = image.Bytes()

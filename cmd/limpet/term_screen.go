@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/terminal"
+	"github.com/limpet-sh/limpet/terminal/picture"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
@@ -113,9 +114,9 @@ func (f *termScreenFlags) print(t *reached) (err error) {
 	case "ansi":
 		_, err = to.Write(append(s.ANSI(), "\x1b[m"+fmt.Sprintf("\x1b[%d;1H\n", s.Rows)...))
 	case "svg":
-		err = s.SVG(to)
+		err = picture.SVG(to, s.Screen)
 	case "png":
-		err = s.PNG(to)
+		err = picture.PNG(to, s.Screen)
 	case "json":
 		out := screenJSON{
 			ID: t.info.ID, State: t.info.State, Waits: t.info.Waits, Offset: s.Offset, Size: s.Size, Title: s.Title, Alternate: s.Alternate,

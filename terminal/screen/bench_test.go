@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/limpet-sh/limpet/terminal/picture"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
@@ -99,14 +100,14 @@ func BenchmarkANSI(b *testing.B) {
 func BenchmarkSVG(b *testing.B) {
 	s := vim(b)
 	for b.Loop() {
-		_ = s.SVG(io.Discard)
+		_ = picture.SVG(io.Discard, s)
 	}
 }
 
 func BenchmarkPNG(b *testing.B) {
 	s := vim(b)
 	for b.Loop() {
-		_ = s.PNG(io.Discard)
+		_ = picture.PNG(io.Discard, s)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package screen tells what a person would see on a terminal now.
 //
 // An [Emulator] is written what a program prints, and has the picture: a [Screen] is a
-// value that can be read as text, painted on a real terminal, and saved as SVG or PNG.
+// value that can be read as text and painted on a real terminal; package picture saves it as SVG or PNG.
 // A [Scanner] is far cheaper than an Emulator. It only follows the [Modes] that a program
 // sets and finds each [Query] that expects an answer, and a [QueryFilter] takes those
 // queries out of a stream.

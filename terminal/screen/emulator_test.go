@@ -13,6 +13,15 @@ import (
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
+func painted(t *testing.T, in string, size screen.Size) *screen.Screen {
+	t.Helper()
+	e := screen.New(size, nil)
+	defer e.Close()
+	_, err := e.Write([]byte(in))
+	require.NoError(t, err)
+	return e.Screen()
+}
+
 func TestSGR(t *testing.T) {
 	red := screen.Indexed(1)
 	for in, want := range map[string]screen.Style{

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/terminal/picture"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
@@ -136,9 +137,9 @@ func drawn(t *testing.T, s *screen.Screen) {
 	assert.True(t, scanner.Ground())
 	_ = s.Text()
 	_ = s.Modes.Restore()
-	require.NoError(t, s.SVG(io.Discard))
+	require.NoError(t, picture.SVG(io.Discard, s))
 	if s.Cols*s.Rows <= 200 {
-		require.NoError(t, s.PNG(io.Discard))
+		require.NoError(t, picture.PNG(io.Discard, s))
 	}
 }
 

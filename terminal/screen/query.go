@@ -27,12 +27,12 @@ const (
 	QueryTermcap                        // XTGETTCAP, DCS + q
 )
 
-// What an answer says of a cell and of the colors; SVG and PNG use the same.
+// What an answer says of a cell, in pixels, and of the default colors. Package picture draws them so.
 const (
-	cellWidth, cellHeight = 9, 18
+	CellWidth, CellHeight = 9, 18
 
-	defaultFg = colorRGB | 0xe5e5e5
-	defaultBg = colorRGB // black
+	DefaultFg = colorRGB | 0xe5e5e5
+	DefaultBg = colorRGB // black
 )
 
 // Query is a request that the program made of its terminal. It waits for the answer, and
@@ -76,17 +76,17 @@ func (q Query) Answer(cursor Cursor, size Size) []byte {
 	case QueryModePrivate:
 		return str("\x1b[?%d;%d$y", q.Number, q.state)
 	case QueryColor:
-		c := defaultFg
+		c := DefaultFg
 		if q.Number == 11 {
-			c = defaultBg
+			c = DefaultBg
 		}
 		return str("\x1b]%d;%s%s", q.Number, xcolor(c), end)
 	case QueryPalette:
 		return str("\x1b]4;%d;%s%s", q.Number, xcolor(Indexed(uint8(q.Number))), end)
 	case QuerySizePixels:
-		return str("\x1b[4;%d;%dt", size.Rows*cellHeight, size.Cols*cellWidth)
+		return str("\x1b[4;%d;%dt", size.Rows*CellHeight, size.Cols*CellWidth)
 	case QueryCellPixels:
-		return str("\x1b[6;%d;%dt", cellHeight, cellWidth)
+		return str("\x1b[6;%d;%dt", CellHeight, CellWidth)
 	case QuerySize:
 		return str("\x1b[8;%d;%dt", size.Rows, size.Cols)
 	case QuerySizeScreen:

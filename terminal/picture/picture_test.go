@@ -1,4 +1,4 @@
-package screen_test
+package picture_test
 
 import (
 	"bytes"
@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/terminal/picture"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
-const picture = "\x1b]0;a <title> \x1b\\\x1b[1;31mbold\x1b[0m <&>\"' \x1b[7mreverse\x1b[0m\r\n世界 😀 e\u0301 ┌─╬═┐ ▒█ ⣿\r\n" +
+const printed = "\x1b]0;a <title> \x1b\\\x1b[1;31mbold\x1b[0m <&>\"' \x1b[7mreverse\x1b[0m\r\n世界 😀 e\u0301 ┌─╬═┐ ▒█ ⣿\r\n" +
 	"\x1b[3mitalic \x1b[4:3;58:5:1mcurly\x1b[0m \x1b[9mstrike\x1b[8mhidden\x1b[0m\x1b[2mfaint\x1b[0m\x1b[44mblue\x1b[K"
 
 func painted(t *testing.T, in string, size screen.Size) *screen.Screen {
@@ -28,9 +29,9 @@ func painted(t *testing.T, in string, size screen.Size) *screen.Screen {
 
 func TestSVGIsXMLWithTheText(t *testing.T) {
 	var b bytes.Buffer
-	s := painted(t, picture, screen.Size{Cols: 40, Rows: 5})
+	s := painted(t, printed, screen.Size{Cols: 40, Rows: 5})
 	s.Cells[4][0].Text = "\x01\xff" // A program cannot do that, but a Screen is anybody's.
-	require.NoError(t, s.SVG(&b))
+	require.NoError(t, picture.SVG(&b, s))
 	var text bytes.Buffer
 	for d := xml.NewDecoder(bytes.NewReader(b.Bytes())); ; {
 		token, err := d.Token()
@@ -50,7 +51,7 @@ func TestSVGIsXMLWithTheText(t *testing.T) {
 func TestPNGShowsColorsAndTheCursor(t *testing.T) {
 	s := painted(t, "\x1b[41m  \x1b[48;2;1;2;3m \x1b[0m█", screen.Size{Cols: 10, Rows: 2})
 	var b bytes.Buffer
-	require.NoError(t, s.PNG(&b))
+	require.NoError(t, picture.PNG(&b, s))
 	img, err := png.Decode(&b)
 	require.NoError(t, err)
 	assert.Equal(t, 10*18+2*16, img.Bounds().Dx())
@@ -69,10 +70,10 @@ func TestPNGShowsColorsAndTheCursor(t *testing.T) {
 // All characters of these have a form, whatever the scale is.
 func TestPicturesOfAllSizes(t *testing.T) {
 	for _, size := range []screen.Size{{Cols: 1, Rows: 1}, {Cols: 40, Rows: 5}, {Cols: 200, Rows: 150}, {Cols: 400, Rows: 260}} {
-		s := painted(t, picture, size)
+		s := painted(t, printed, size)
 		var p, v counter
-		require.NoError(t, s.PNG(&p))
-		require.NoError(t, s.SVG(&v))
+		require.NoError(t, picture.PNG(&p, s))
+		require.NoError(t, picture.SVG(&v, s))
 		assert.Positive(t, p)
 		assert.Positive(t, v)
 	}
@@ -80,7 +81,7 @@ func TestPicturesOfAllSizes(t *testing.T) {
 	for r := rune(0x2500); r < 0x2900; r++ {
 		all += string(r)
 	}
-	require.NoError(t, painted(t, all, screen.Size{Cols: 64, Rows: 20}).PNG(io.Discard))
+	require.NoError(t, picture.PNG(io.Discard, painted(t, all, screen.Size{Cols: 64, Rows: 20})))
 }
 
 type counter int
@@ -88,9 +89,9 @@ type counter int
 func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
 
 func TestPicturesTellWhenTheyCannotBeWritten(t *testing.T) {
-	s := painted(t, picture, screen.Size{Cols: 40, Rows: 5})
-	assert.ErrorIs(t, s.PNG(broken{}), io.ErrClosedPipe)
-	assert.ErrorIs(t, s.SVG(broken{}), io.ErrClosedPipe)
+	s := painted(t, printed, screen.Size{Cols: 40, Rows: 5})
+	assert.ErrorIs(t, picture.PNG(broken{}, s), io.ErrClosedPipe)
+	assert.ErrorIs(t, picture.SVG(broken{}, s), io.ErrClosedPipe)
 }
 
 type broken struct{}

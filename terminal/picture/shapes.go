@@ -1,4 +1,4 @@
-package screen
+package picture
 
 // box is a rectangle in a cell, in pixels from its top left.
 type box struct {

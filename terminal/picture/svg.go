@@ -1,4 +1,4 @@
-package screen
+package picture
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
+
+	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
 // svgScale is how much finer than a pixel the boxes are placed.
@@ -13,9 +15,10 @@ const svgScale = 2
 
 // SVG writes a picture of the screen, with the cursor. Its text is text, in the viewer's
 // monospaced font. The error is that of w.
-func (s *Screen) SVG(w io.Writer) error {
+func SVG(w io.Writer, of *screen.Screen) error {
+	s := drawing{of}
 	var b bytes.Buffer
-	width, height := s.Cols*cellWidth+2*margin, s.Rows*cellHeight+2*margin
+	width, height := s.Cols*screen.CellWidth+2*margin, s.Rows*screen.CellHeight+2*margin
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" `+
 		`font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" font-size="15" xml:space="preserve">`+"\n", width, height)
 	if s.Title != "" {
@@ -23,7 +26,7 @@ func (s *Screen) SVG(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="%v"/>`+"\n", s.background())
 	for row := range s.Cells {
-		fmt.Fprintf(&b, `<g transform="translate(%d %d)">`, margin, margin+row*cellHeight)
+		fmt.Fprintf(&b, `<g transform="translate(%d %d)">`, margin, margin+row*screen.CellHeight)
 		s.svgBackgrounds(&b, row)
 		s.svgText(&b, row)
 		b.WriteString("</g>\n")
@@ -36,7 +39,7 @@ func (s *Screen) SVG(w io.Writer) error {
 }
 
 // svgBackgrounds writes one rectangle for all neighbors with the same background.
-func (s *Screen) svgBackgrounds(b *bytes.Buffer, row int) {
+func (s drawing) svgBackgrounds(b *bytes.Buffer, row int) {
 	cols := len(s.Cells[row])
 	for from := 0; from < cols; {
 		bg, to := s.ink(from, row).bg, from+1
@@ -44,14 +47,14 @@ func (s *Screen) svgBackgrounds(b *bytes.Buffer, row int) {
 			to++
 		}
 		if bg != s.background() {
-			fmt.Fprintf(b, `<rect x="%d" width="%d" height="%d" fill="%v"/>`, from*cellWidth, (to-from)*cellWidth, cellHeight, bg)
+			fmt.Fprintf(b, `<rect x="%d" width="%d" height="%d" fill="%v"/>`, from*screen.CellWidth, (to-from)*screen.CellWidth, screen.CellHeight, bg)
 		}
 		from = to
 	}
 }
 
 // svgText writes the characters of a row. Those of one look that are ASCII are one element.
-func (s *Screen) svgText(b *bytes.Buffer, row int) {
+func (s drawing) svgText(b *bytes.Buffer, row int) {
 	cells := s.Cells[row]
 	for from := 0; from < len(cells); {
 		first, look, to := cells[from], s.ink(from, row), from+1
@@ -64,26 +67,26 @@ func (s *Screen) svgText(b *bytes.Buffer, row int) {
 		}
 		cols := max(first.Width, to-from)
 		s.svgRun(b, from, cols, first, look, text)
-		if bar, ok := s.cursorBox(from, row, cellWidth*svgScale, cellHeight*svgScale); ok {
-			svgBox(b, s.Cursor.Col*cellWidth, bar, solid(0, defaultFg))
-		} else if bar, ok := s.cursorBox(s.Cursor.Col, row, cellWidth*svgScale, cellHeight*svgScale); ok && s.Cursor.Col > from && s.Cursor.Col < to {
-			svgBox(b, s.Cursor.Col*cellWidth, bar, solid(0, defaultFg))
+		if bar, ok := s.cursorBox(from, row, screen.CellWidth*svgScale, screen.CellHeight*svgScale); ok {
+			svgBox(b, s.Cursor.Col*screen.CellWidth, bar, solid(0, screen.DefaultFg))
+		} else if bar, ok := s.cursorBox(s.Cursor.Col, row, screen.CellWidth*svgScale, screen.CellHeight*svgScale); ok && s.Cursor.Col > from && s.Cursor.Col < to {
+			svgBox(b, s.Cursor.Col*screen.CellWidth, bar, solid(0, screen.DefaultFg))
 		}
 		from = max(to, from+cols)
 	}
 }
 
 // plain reports whether a cell is one ASCII character.
-func plain(c Cell) bool { return len(c.Text) == 1 }
+func plain(c screen.Cell) bool { return len(c.Text) == 1 }
 
-func (s *Screen) svgRun(b *bytes.Buffer, col, cols int, first Cell, look ink, text string) {
-	x := col * cellWidth
-	under, through := decorations(first.Style, cols*cellWidth*svgScale, cellHeight*svgScale)
+func (s drawing) svgRun(b *bytes.Buffer, col, cols int, first screen.Cell, look ink, text string) {
+	x := col * screen.CellWidth
+	under, through := decorations(first.Style, cols*screen.CellWidth*svgScale, screen.CellHeight*svgScale)
 	for _, one := range under {
 		svgBox(b, x, one, look.underline)
 	}
 	r, _ := utf8.DecodeRuneInString(text)
-	if boxes := shapes(r, cellWidth*svgScale, cellHeight*svgScale); boxes != nil && !plain(first) {
+	if boxes := shapes(r, screen.CellWidth*svgScale, screen.CellHeight*svgScale); boxes != nil && !plain(first) {
 		for _, one := range boxes {
 			c := look.fg
 			if one.alpha == 0 {
@@ -93,7 +96,7 @@ func (s *Screen) svgRun(b *bytes.Buffer, col, cols int, first Cell, look ink, te
 		}
 	} else if len(bytes.TrimLeft([]byte(text), " ")) > 0 {
 		const baseline = 14
-		fmt.Fprintf(b, `<text x="%d" y="%d" textLength="%d" lengthAdjust="spacingAndGlyphs" fill="%v"`, x, baseline, cols*cellWidth, look.fg)
+		fmt.Fprintf(b, `<text x="%d" y="%d" textLength="%d" lengthAdjust="spacingAndGlyphs" fill="%v"`, x, baseline, cols*screen.CellWidth, look.fg)
 		if first.Style.Bold {
 			b.WriteString(` font-weight="bold"`)
 		}
@@ -107,7 +110,7 @@ func (s *Screen) svgRun(b *bytes.Buffer, col, cols int, first Cell, look ink, te
 	}
 }
 
-func svgBox(b *bytes.Buffer, x int, one box, c Color) {
+func svgBox(b *bytes.Buffer, x int, one box, c screen.Color) {
 	fmt.Fprintf(b, `<rect x="%g" y="%g" width="%g" height="%g" fill="%v"`,
 		float64(x)+float64(one.x)/svgScale, float64(one.y)/svgScale, float64(one.w)/svgScale, float64(one.h)/svgScale, c)
 	if one.alpha < 255 {

@@ -1,4 +1,4 @@
-package screen
+package picture
 
 import (
 	"image"
@@ -15,6 +15,8 @@ import (
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/fixed"
+
+	"github.com/limpet-sh/limpet/terminal/screen"
 )
 
 // maxPixels bounds a picture: a larger screen is drawn smaller.
@@ -34,16 +36,16 @@ var fonts = sync.OnceValues(func() (list [3]*opentype.Font, err error) {
 // that the font does not have, as those of East Asia and emoji, are boxes of
 // their width. A cell is 18 by 36 pixels, and less on a screen of more than some 30,000 cells. The error
 // is that of w.
-func (s *Screen) PNG(w io.Writer) error {
-	p, err := newPainter(s)
+func PNG(w io.Writer, of *screen.Screen) error {
+	p, err := newPainter(drawing{of})
 	if err != nil {
 		return err
 	}
-	for row := range s.Cells {
-		for col := range s.Cells[row] {
+	for row := range of.Cells {
+		for col := range of.Cells[row] {
 			p.background(col, row)
 		}
-		for col := range s.Cells[row] {
+		for col := range of.Cells[row] {
 			p.cell(col, row)
 		}
 	}
@@ -51,7 +53,7 @@ func (s *Screen) PNG(w io.Writer) error {
 }
 
 type painter struct {
-	s      *Screen
+	s      drawing
 	img    *image.RGBA
 	w, h   int // of a cell
 	margin int
@@ -65,17 +67,17 @@ type glyphKey struct {
 	face int
 }
 
-func newPainter(s *Screen) (*painter, error) {
+func newPainter(s drawing) (*painter, error) {
 	p := &painter{s: s, glyphs: map[glyphKey]*image.Alpha{}}
 	var err error
 	if p.fonts, err = fonts(); err != nil {
 		return nil, err
 	}
 	half := 4 // The scale, in halves: 2, 1 or a half.
-	for half > 1 && s.Cols*s.Rows*cellWidth*cellHeight*half*half/4 > maxPixels {
+	for half > 1 && s.Cols*s.Rows*screen.CellWidth*screen.CellHeight*half*half/4 > maxPixels {
 		half /= 2
 	}
-	p.w, p.h, p.margin = cellWidth*half/2, cellHeight*half/2, margin*half/2
+	p.w, p.h, p.margin = screen.CellWidth*half/2, screen.CellHeight*half/2, margin*half/2
 	const advance = 1233.0 / 2048 // of the font, in em
 	for i := range p.faces {
 		if p.faces[i], err = opentype.NewFace(p.fonts[i], &opentype.FaceOptions{
@@ -89,7 +91,7 @@ func newPainter(s *Screen) (*painter, error) {
 	return p, nil
 }
 
-func uniform(c Color, alpha uint8) *image.Uniform {
+func uniform(c screen.Color, alpha uint8) *image.Uniform {
 	r, g, b, _ := c.RGB()
 	return image.NewUniform(color.NRGBA{r, g, b, alpha})
 }
@@ -106,7 +108,7 @@ func (p *painter) background(col, row int) {
 	}
 }
 
-func (p *painter) box(at image.Point, b box, c Color) {
+func (p *painter) box(at image.Point, b box, c screen.Color) {
 	r := image.Rect(at.X+b.x, at.Y+b.y, at.X+b.x+b.w, at.Y+b.y+b.h)
 	draw.Draw(p.img, r, uniform(c, b.alpha), image.Point{}, draw.Over)
 }
@@ -125,11 +127,11 @@ func (p *painter) cell(col, row int) {
 		}
 	}
 	if b, ok := p.s.cursorBox(col, row, p.w, p.h); ok {
-		p.box(at, b, solid(0, defaultFg))
+		p.box(at, b, solid(0, screen.DefaultFg))
 	}
 }
 
-func (p *painter) text(at image.Point, c Cell, look ink) {
+func (p *painter) text(at image.Point, c screen.Cell, look ink) {
 	if c.Text == " " || c.Text == "" {
 		return
 	}
@@ -165,13 +167,13 @@ func (p *painter) text(at image.Point, c Cell, look ink) {
 	}
 }
 
-func (p *painter) draw(at image.Point, mask *image.Alpha, c Color) {
+func (p *painter) draw(at image.Point, mask *image.Alpha, c screen.Color) {
 	r := mask.Bounds().Add(at)
 	draw.DrawMask(p.img, r, uniform(c, 255), image.Point{}, mask, mask.Bounds().Min, draw.Over)
 }
 
 // missing draws what stands for a character that the font does not have.
-func (p *painter) missing(at image.Point, width int, c Color) {
+func (p *painter) missing(at image.Point, width int, c screen.Color) {
 	t := stroke(p.h)
 	x, y, w, h := t, p.h/5, p.w*width-2*t, p.h*3/5
 	for _, b := range []box{{x, y, w, t, 255}, {x, y + h - t, w, t, 255}, {x, y, t, h, 255}, {x + w - t, y, t, h, 255}} {
