@@ -178,6 +178,17 @@ func TestImportsPointDownOnly(t *testing.T) {
 	}
 }
 
+// What is brought to other machines is small, since each of these is large.
+func TestTheProgramThatIsBroughtHasOnlyTheFarSide(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "./cmd/limpet-connect").Output()
+	require.NoError(t, err)
+	large := append(ours("mcpserver", "internal/host", "internal/page", "terminal/picture", "cmd/limpet"),
+		"codeberg.org/go-fonts", "golang.org/x/image", "github.com/spf13/cobra", "github.com/modelcontextprotocol/go-sdk", "github.com/coder/websocket")
+	for path := range strings.FieldsSeq(string(out)) {
+		assert.False(t, within(path, large...), "it has %s", path)
+	}
+}
+
 func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
 	for _, p := range packages(t) {
 		if len(p.GoFiles) == 0 {

@@ -2,10 +2,10 @@ package main
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/limpet-sh/limpet/internal/keeper"
 )
 
 func versionCommand() *cobra.Command {
@@ -23,10 +23,4 @@ func versionCommand() *cobra.Command {
 
 // version is what the Go toolchain stamped into the binary, so that there is no
 // number here to forget.
-func version() string {
-	number := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		number = info.Main.Version
-	}
-	return fmt.Sprintf("%s %s %s/%s", number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
+func version() string { return keeper.Version() }

@@ -25,8 +25,10 @@ import (
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", race) // It cannot fail.
 	code := testenv.Main(m)
-	if brought != "" {
-		_ = os.RemoveAll(brought) // It is one for temporary files.
+	for _, dir := range []string{brought, agents} {
+		if dir != "" {
+			_ = os.RemoveAll(dir) // It is one for temporary files.
+		}
 	}
 	os.Exit(code)
 }

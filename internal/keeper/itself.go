@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/limpet-sh/limpet/internal/proc"
@@ -41,16 +42,24 @@ func Itself(dir string) *exec.Cmd {
 // Module is the path of limpet's module.
 const Module = "github.com/limpet-sh/limpet"
 
-// Version is that of limpet in this program.
+// Version is that of limpet in this program, and of the Go and the system that it was built for: v0.1.0 go1.26.8 linux/amd64.
 func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(devel)"
+	number := unversioned
+	if info, ok := debug.ReadBuildInfo(); ok {
+		number = VersionIn(info)
 	}
+	return fmt.Sprintf("%s %s %s/%s", number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// unversioned is the version of a program that was built where the Go toolchain knows none.
+const unversioned = "(devel)"
+
+// VersionIn is the version of limpet in a program, as the Go toolchain stamped it.
+func VersionIn(info *debug.BuildInfo) string {
 	for _, m := range append(info.Deps, &info.Main) {
 		if m.Path == Module && m.Version != "" {
 			return m.Version
 		}
 	}
-	return "(devel)"
+	return unversioned
 }
