@@ -46,12 +46,13 @@ var (
 
 // Dialer reaches machines. The zero value is ready. It can be used by several goroutines, if its fields are not changed any more.
 type Dialer struct {
-	// Executable is a limpet for systems as this one, which is copied instead of this program: it may be smaller. Empty means this
+	// Executable is a limpet for systems as this one, which is copied instead of this program. Empty means that of Agents, or else this
 	// program.
 	Executable string
 
-	// Agents is a directory with limpet for other systems than this one, in files limpet-OS-ARCH (limpet-linux-arm64), as Go calls
-	// them. They are also looked for beside this program.
+	// Agents is a directory with limpet for systems, in files limpet-OS-ARCH (limpet-linux-arm64), as Go calls them. They are also
+	// looked for beside this program. One that is of another version, or that others can write to, is passed over. Command
+	// limpet-connect is what is best there: a program for connections and sessions alone. For systems as this one it is optional.
 	Agents string
 
 	// Progress, if not nil, is called as limpet is copied, with the bytes that are sent and those that are to be.

@@ -35,9 +35,9 @@ func run(args []string) int {
 	case slices.Equal(args, []string{"connect", "--protocol"}):
 		_, err = fmt.Println(wire.Version, wire.Version)
 	case slices.Equal(args, []string{"connect", "--stdio"}):
-		err = serve(connect.NoNonce)
+		err = connect.Serve(connect.NoNonce, connect.OfPart())
 	case len(args) == 3 && slices.Equal(args[:2], []string{"connect", "--stdio"}):
-		err = serve(args[2])
+		err = connect.Serve(args[2], connect.OfPart())
 	case slices.Equal(args, []string{"version"}), slices.Equal(args, []string{"--version"}):
 		_, err = fmt.Println("limpet-connect " + keeper.Version())
 	default:
@@ -52,8 +52,4 @@ func run(args []string) int {
 		return 1
 	}
 	return 0
-}
-
-func serve(nonce string) error {
-	return connect.Serve(nonce, connect.Program{Version: keeper.Version(), Execute: keeper.Itself})
 }

@@ -47,7 +47,7 @@ func (f *mcpFlags) runElsewhere(cmd *cobra.Command) error {
 }
 
 func (f *mcpFlags) serveThere(ctx context.Context, cmd *cobra.Command, door *stdio, console *console) (res command.Result, err error) {
-	h, err := program(console.notef).Dial(ctx, f.on)
+	h, err := program(console.notef).DialWhole(ctx, f.on)
 	if err != nil {
 		return res, err
 	}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,6 +60,64 @@ func TestMCPOnAnotherMachine(t *testing.T) {
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	c.exits(128 + int(syscall.SIGTERM))
 	assert.Empty(t, p.limpet("session", "list", "--on", target, "-q"))
+	p.limpet("hosts", "close", "--all")
+	p.gone("after the last connection was closed")
+}
+
+// Where a part of limpet answers, limpet is copied there besides, for limpet mcp and for the sessions that were made by it.
+func TestMCPOnAMachineThatHasAPartOfLimpet(t *testing.T) {
+	testenv.Slow(t)
+	p := newMCPPlace(t)
+	agents, far := testenv.TempDir(t), testenv.TempDir(t)
+	out, err := exec.Command("../limpet-connect/build", agents, "linux/"+runtime.GOARCH).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	target := "exec:env -i HOME=" + far + " GORACE=atexit_sleep_ms=0 " + p.mark + " sh"
+	there := []string{"--on", target, "--agents", agents}
+	copied := func() int {
+		list, err := filepath.Glob(far + "/.cache/limpet/bin/*")
+		require.NoError(t, err)
+		return len(list)
+	}
+	limpet := func(args ...string) string { return p.limpet(append(args, there...)...) }
+	// That a session is new, and that limpet is copied, is said before it.
+	last := func(text string) string { return text[strings.LastIndexByte(text, '\n')+1:] }
+	part := last(limpet("run", "-s", "person", "readlink /proc/$PPID/exe"))
+	assert.Equal(t, 1, copied())
+	want, err := os.ReadFile(filepath.Join(agents, "limpet-linux-"+runtime.GOARCH))
+	require.NoError(t, err)
+	got, err := os.ReadFile(part)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(want, got), "%s is another program", part)
+
+	c := p.stdio(append([]string{"--keep=agent"}, there...)...)
+	whole := strings.TrimSpace(run(t, c.ClientSession, "x=1; readlink /proc/$PPID/exe"))
+	assert.NotEqual(t, part, whole)
+	assert.Equal(t, 2, copied())
+	p.cut()
+	assert.Equal(t, "1\n", run(t, c.ClientSession, "echo $x"), "the connection is dialled again")
+	c.leaves()
+	assert.Contains(t, limpet("session", "upgrade", "--force", "agent", "person"), "agent: upgraded")
+	assert.Equal(t, "1 "+whole, limpet("run", "-s", "agent", "echo $x $(readlink /proc/$PPID/exe)"), "what a part of limpet cannot keep")
+	assert.Equal(t, part, limpet("run", "-s", "person", "readlink /proc/$PPID/exe"))
+	assert.Equal(t, 2, copied())
+	limpet("session", "close", "agent", "person")
+	p.limpet("hosts", "close", "--all")
+	p.gone("after the last connection was closed")
+}
+
+// The limpet in the PATH there is not taken if it is a part of limpet.
+func TestMCPOnAMachineWithAPartOfLimpetInItsPath(t *testing.T) {
+	testenv.Slow(t)
+	p := newMCPPlace(t)
+	path, far := testenv.TempDir(t), testenv.TempDir(t)
+	out, err := exec.Command("../limpet-connect/build", path, "linux/"+runtime.GOARCH).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NoError(t, os.Rename(filepath.Join(path, "limpet-linux-"+runtime.GOARCH), filepath.Join(path, "limpet")))
+	target := "exec:env -i HOME=" + far + " PATH=" + path + ":" + os.Getenv("PATH") + " GORACE=atexit_sleep_ms=0 " + p.mark + " sh"
+	assert.Contains(t, p.limpet("run", "--on", target, "readlink /proc/$PPID/exe"), path+"/limpet")
+	c := p.stdio("--on", target)
+	assert.Contains(t, run(t, c.ClientSession, "readlink /proc/$PPID/exe"), far+"/.cache/limpet/bin/")
+	c.leaves()
 	p.limpet("hosts", "close", "--all")
 	p.gone("after the last connection was closed")
 }

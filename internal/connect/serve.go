@@ -37,6 +37,12 @@ var ErrNotForPeople = errors.New("limpet connect is started by limpet itself, wi
 type Program struct {
 	Version string
 	Execute func(dir string) *exec.Cmd // as in keeper.Registry
+	Lacks   []string                   // as in Hello
+}
+
+// OfPart is the Program of an executable that is not limpet as a whole: package connect is all that it has of it.
+func OfPart() Program {
+	return Program{Version: keeper.Version(), Execute: keeper.Itself, Lacks: []string{LacksMCP, LacksAudit}}
 }
 
 // Hello is what the program says of itself in the line that says that it is ready.
@@ -55,6 +61,10 @@ type Hello struct {
 
 	// Can names what the program can do which not all can that speak this version of the protocol.
 	Can []string `json:"can,omitempty"`
+
+	// Lacks names what limpet does and the program does not, as it is only a part of limpet. One that is too old to say so lacks nothing, unless a
+	// Go program other than limpet has brought itself.
+	Lacks []string `json:"lacks,omitempty"`
 }
 
 // What is in Hello.Can.
@@ -65,6 +75,12 @@ const (
 	CanQuestions = "questions" // what its sessions ask a person can be answered
 
 	CanRun = "run" // a session can be opened by the request that runs a command in it: see Run
+)
+
+// What is in Hello.Lacks.
+const (
+	LacksMCP   = "mcp"   // its executable is not to be executed as limpet mcp, and keeps no sessions that were made by that
+	LacksAudit = "audit" // it keeps no sessions in which what is done is written down
 )
 
 // Serve answers on the standard input and output until the other side closes them, or is not heard any more.
@@ -90,7 +106,7 @@ func Serve(nonce string, p Program) error {
 			Protocol: [2]int{wire.Version, wire.Version}, Version: p.Version, PID: os.Getpid(),
 			Boot: filepath.Base(registry.Dir()), Machine: machine(),
 		},
-		Place: place, Executable: executable, CallerEnv: registry.CallerEnv(), Can: []string{CanFiles, CanUpgrade, CanQuestions, CanRun},
+		Place: place, Executable: executable, CallerEnv: registry.CallerEnv(), Can: []string{CanFiles, CanUpgrade, CanQuestions, CanRun}, Lacks: p.Lacks,
 	})
 	if err == nil {
 		_, err = fmt.Fprintf(out, "%s %s %s\n", Ready, nonce, hello)

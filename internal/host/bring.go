@@ -9,14 +9,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/limpet-sh/limpet/internal/connect"
-	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/wire"
 )
 
@@ -28,80 +25,15 @@ var (
 	// ErrNoProgram means that the other machine has another system or processor, and that no limpet for it was found here.
 	ErrNoProgram = errors.New("there is no limpet for it here")
 
+	// ErrPart means that a whole limpet is needed there, and that the one which is there is a part of it.
+	ErrPart = errors.New("the limpet over there is only a part of it, for connections and the sessions of people")
+
 	// ErrNoPlace means that there is no directory that a program can be brought to.
 	ErrNoPlace = errors.New("there is no directory to bring limpet to")
 
 	// ErrSpoiled means that a program did not arrive as it was sent.
 	ErrSpoiled = errors.New("limpet did not arrive as it was sent")
 )
-
-// program is an executable that can be brought to another machine: limpet, or another one that has package connect in it.
-type program struct {
-	path string
-	hash string
-	size int64
-}
-
-// The names that uname(1) has for systems and processors, as Go has them.
-var (
-	goos   = map[string]string{"Linux": "linux", "Darwin": "darwin"}
-	goarch = map[string]string{"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64", "armv7l": "arm", "armv6l": "arm", "i686": "386", "i386": "386", "riscv64": "riscv64", "ppc64le": "ppc64le", "s390x": "s390x"}
-)
-
-// systemOf returns the system and the processor, as Go has them, of what uname -sm says.
-func systemOf(uname string) (system, arch string) {
-	name, machine, _ := strings.Cut(uname, " ")
-	return goos[name], goarch[machine]
-}
-
-// itself is this program, which is hashed once.
-var itself = sync.OnceValues(func() (program, error) { return readProgram(proc.Self()) })
-
-// programHere is the program for a system as this one: that of a file, or, without one, itself.
-func programHere(executable string) (program, error) {
-	if executable == "" {
-		return itself()
-	}
-	return readProgram(executable)
-}
-
-// programFor returns the program for another system than this one, of what uname -sm says: a file limpet-OS-ARCH in a directory, or
-// beside this program.
-func programFor(uname, agents string) (program, error) {
-	system, arch := systemOf(uname)
-	if system == "" || arch == "" {
-		return program{}, fmt.Errorf("%w: it is %.100q", ErrNoProgram, uname)
-	}
-	other := fmt.Sprintf("limpet-%s-%s", system, arch)
-	var dirs []string
-	if agents != "" {
-		dirs = append(dirs, agents)
-	}
-	if self, err := os.Executable(); err == nil {
-		dirs = append(dirs, filepath.Dir(self))
-	}
-	for _, dir := range dirs {
-		p, err := readProgram(filepath.Join(dir, other))
-		if !errors.Is(err, os.ErrNotExist) {
-			return p, err
-		}
-	}
-	return program{}, fmt.Errorf("%w: there is no %s in %s", ErrNoProgram, other, strings.Join(dirs, " or "))
-}
-
-func readProgram(path string) (program, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return program{}, err
-	}
-	defer f.Close() // Read only.
-	sum := sha256.New()
-	size, err := io.Copy(sum, f)
-	if err != nil {
-		return program{}, err
-	}
-	return program{path, hex.EncodeToString(sum.Sum(nil)), size}, nil
-}
 
 // startBrought is the command line by which a program that was brought serves a connection.
 func (f *farShell) startBrought(file string) string {
@@ -110,8 +42,12 @@ func (f *farShell) startBrought(file string) string {
 
 // find returns a command line that serves a connection, by a limpet that is there, or was brought before; empty if there is
 // none. This one is the program that would be brought.
-func (f *farShell) find(a answer, this program) string {
-	for _, line := range a.all("limpet") {
+func (f *farShell) find(a answer, this program, o Options) string {
+	inPath := a.all("limpet")
+	if o.broughtAlone {
+		inPath = nil
+	}
+	for _, line := range inPath {
 		fields := strings.SplitN(line, " ", 3)
 		if len(fields) != 3 {
 			continue // It did not say which versions it speaks.
@@ -231,6 +167,9 @@ func (f *farShell) sendTo(dir string, a answer, p program, progress func(sent, o
 	if err != nil {
 		return "", err
 	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != p.hash { // Where there is no sha256sum over there, nobody else would notice.
+		return "", fmt.Errorf("%s was changed just now: %w", p.path, ErrSpoiled)
+	}
 	packed := "no"
 	if slices.Contains(a.all("tool"), "gzip") {
 		var out bytes.Buffer
@@ -273,14 +212,4 @@ func (f *farShell) sendTo(dir string, a answer, p program, progress func(sent, o
 		return "", fmt.Errorf("%w: %w", ErrSpoiled, err)
 	}
 	return f.startBrought(file), nil
-}
-
-// is reports whether a file is the program: by its SHA-256, if that is there, and its size.
-func (p program) is(sumAndSize []string) bool {
-	switch n := len(sumAndSize); {
-	case n == 2 && sumAndSize[0] != p.hash, n < 1, n > 2:
-		return false
-	default:
-		return sumAndSize[n-1] == strconv.FormatInt(p.size, 10)
-	}
 }

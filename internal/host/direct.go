@@ -28,10 +28,26 @@ func reach(ctx context.Context, t Target, o Options) (*direct, connect.Hello, er
 	d, hello, err := reachOnce(ctx, t, o)
 	if retry, ok := t.without(err); ok {
 		// The process that shares its connection does not answer, or it is that connection which is dead.
-		return reachOnce(ctx, retry, o)
+		t = retry
+		d, hello, err = reachOnce(ctx, t, o)
 	}
-	return d, hello, err
+	if err != nil || o.fits(hello) {
+		return d, hello, err
+	}
+	d.process.end()
+	if t.socket == "" {
+		// It is that in the PATH over there.
+		o.broughtAlone = true
+		if d, hello, err = reachOnce(ctx, t, o); err != nil || o.fits(hello) {
+			return d, hello, err
+		}
+		d.process.end()
+	}
+	return nil, hello, &Error{Op: "reach", Target: t.said, Err: fmt.Errorf("%w: %w", ErrUnreached, ErrPart), Remedy: remedyOf(ErrPart, "")}
 }
+
+// fits reports whether a limpet can do what is wanted of it.
+func (o Options) fits(hello connect.Hello) bool { return !o.Whole || len(hello.Lacks) == 0 }
 
 func reachOnce(ctx context.Context, t Target, o Options) (*direct, connect.Hello, error) {
 	p, err := t.begin(ctx, o)
@@ -127,7 +143,7 @@ func (d *direct) unreached(ctx context.Context, far *farShell, err error) error 
 
 // enter has a limpet run behind the pipes of a shell, which has said who it is.
 func enter(far *farShell, o Options) (hello connect.Hello, err error) {
-	this, err := programHere(o.Executable)
+	this, err := o.programFor(runtime.GOOS, runtime.GOARCH)
 	if err != nil {
 		return hello, err
 	}
@@ -140,14 +156,17 @@ func enter(far *farShell, o Options) (hello connect.Hello, err error) {
 	}
 	var none error // why there is no program for it
 	if system, arch := systemOf(a.one("system")); system != runtime.GOOS || arch != runtime.GOARCH {
-		if this, none = programFor(a.one("system"), o.Agents); none == nil {
+		if this, none = o.programOf(a.one("system")); none == nil {
 			if a, err = far.call("limpet_probe", map[string]string{"hash": this.hash}, nil); err != nil {
 				return hello, err
 			}
 		}
 	}
-	command := far.find(a, this)
+	command := far.find(a, this, o)
 	if command == "" && none == nil {
+		for _, why := range this.passed {
+			o.PassedOver(why)
+		}
 		command, none = far.bring(a, this, o.Progress)
 	}
 	if command == "" {

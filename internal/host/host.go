@@ -42,8 +42,15 @@ type Options struct {
 	// Executable is a limpet for systems as this one, which is brought instead of this program. Empty means this program.
 	Executable string
 
-	// Agents is a directory that has limpet for other systems, as files limpet-OS-ARCH. They are looked for beside this program, too.
-	Agents string
+	// Agents is a directory that has limpet for systems, as files limpet-OS-ARCH. They are looked for beside this program, too. For systems as this one
+	// there need not be one: this program is brought then. PassedOver, if not nil, is told why such a file is not brought, before another one is.
+	Agents     string
+	PassedOver func(why error)
+
+	// Whole says that a limpet is needed that lacks nothing. One that does is not taken: limpet is brought, or the error is ErrPart.
+	Whole bool
+
+	broughtAlone bool // the limpet in the PATH over there is not to be taken
 
 	// Progress, if not nil, is told how much of limpet has been sent, if it has to be brought.
 	Progress func(sent, of int64)
@@ -147,6 +154,9 @@ func (opts *Options) withDefaults() Options {
 	}
 	o.Patience = cmp.Or(o.Patience, patience)
 	o.Idle, o.Reconnect = cmp.Or(o.Idle, DefaultIdle), cmp.Or(o.Reconnect, DefaultReconnect)
+	if o.PassedOver == nil {
+		o.PassedOver = func(error) {}
+	}
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
 	}
@@ -292,6 +302,12 @@ func (h *Host) Upgrade(ctx context.Context, k *keeper.Kept, how keeper.Upgrade) 
 
 // UpgradesTo implements [keeper.Place].
 func (h *Host) UpgradesTo() string { return h.Hello().Version }
+
+// Keeps reports whether the limpet over there can keep a session that is made so, as far as it says what it lacks.
+func (h *Host) Keeps(spec keeper.Spec) bool {
+	lacks := h.Hello().Lacks
+	return !(len(spec.Args) > 0 && slices.Contains(lacks, connect.LacksMCP) || spec.Audit != "" && slices.Contains(lacks, connect.LacksAudit))
+}
 
 // Kill implements [keeper.Place].
 func (h *Host) Kill(ctx context.Context, name string) error {

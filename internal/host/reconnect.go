@@ -247,7 +247,7 @@ func other(before, now connect.Hello) error {
 
 // heals reports whether an error of a dial may be another one the next time, without anybody's doing.
 func heals(err error) bool {
-	for _, final := range []error{ErrNoBash, ErrNoProgram, ErrNoPlace, ErrSpoiled, errForeign, exec.ErrNotFound} {
+	for _, final := range []error{ErrNoBash, ErrNoProgram, ErrPart, ErrNoPlace, ErrSpoiled, errForeign, exec.ErrNotFound} {
 		if errors.Is(err, final) {
 			return false
 		}

@@ -92,7 +92,7 @@ func sharedAt() (string, error) {
 	return filepath.Join(dir, sharedDir, filepath.Base(r.Dir())), nil // Of this boot.
 }
 
-// errNotShared means that there is no directory in which a connection can be shared. Nothing was done.
+// errNotShared means that there is no directory in which a connection can be shared, or that the one which is there does not fit. Nothing was done.
 var errNotShared = errors.New("the connection cannot be shared")
 
 // share returns the link by the connection that is shared, which is made if there is none.
@@ -106,7 +106,7 @@ func share(ctx context.Context, t Target, o Options) (link, connect.Hello, error
 	const short = 8
 	dir := filepath.Join(all, hex.EncodeToString(sum[:short]))
 	if l, now := join(ctx, t.said, dir); l != nil {
-		return l, now.Hello, nil
+		return l.fitting(now, o)
 	}
 	if err := makeShared(dir); err != nil {
 		return nil, none, fmt.Errorf("%w: %s: %w", errNotShared, dir, err)
@@ -120,7 +120,7 @@ func share(ctx context.Context, t Target, o Options) (link, connect.Hello, error
 	}
 	defer unlock()
 	if l, now := join(ctx, t.said, dir); l != nil { // It was made just now.
-		return l, now.Hello, nil
+		return l.fitting(now, o)
 	}
 	d, hello, err := reach(ctx, t, o)
 	if err != nil {
@@ -133,7 +133,7 @@ func share(ctx context.Context, t Target, o Options) (link, connect.Hello, error
 	const tries = 5 // On a busy machine it takes its time.
 	for range tries {
 		if l, now := join(ctx, t.said, dir); l != nil {
-			return l, now.Hello, nil
+			return l.fitting(now, o)
 		}
 	}
 	b, _, _ := statedir.Tail(filepath.Join(dir, saidFile), mostRecord) // For people.
@@ -204,6 +204,15 @@ func join(ctx context.Context, target, dir string) (*sharedLink, sharedNow) {
 	}
 	l.since = now.Since
 	return l, now
+}
+
+// fitting returns the link if what answers at the other end can do what is wanted of it.
+func (l *sharedLink) fitting(now sharedNow, o Options) (link, connect.Hello, error) {
+	if !o.fits(now.Hello) {
+		l.close()
+		return nil, now.Hello, fmt.Errorf("%w: %w", errNotShared, ErrPart)
+	}
+	return l, now.Hello, nil
 }
 
 // sharedLink is the way by the process that shares the connection.

@@ -36,9 +36,10 @@ var (
 	})
 )
 
-// small is the path of cmd/limpet-connect for a processor.
+// small is the path of cmd/limpet-connect for a processor. A test that wants it is slow.
 func small(t *testing.T, arch string) string {
 	t.Helper()
+	testenv.Slow(t)
 	said, err := buildAgents()
 	require.NoError(t, err, "%s", said)
 	return filepath.Join(agents, "limpet-linux-"+arch)
@@ -172,7 +173,7 @@ func TestSessionsOfAWholeLimpetAndOfASmallOneAreUpgradedToEachOther(t *testing.T
 }
 
 func TestSessionsOfTheSmallProgramKeepThePromises(t *testing.T) {
-	testenv.Slow(t)
+	testenv.OnlyAll(t)
 	sessiontest.Run(t, func(t *testing.T) session.Handle {
 		s, err := smallHost(t, machineOf(t, "sh")).Session(testenv.Context(t), "s", &keeper.Spec{})
 		require.NoError(t, err)
@@ -205,5 +206,67 @@ func TestTheSmallProgramSaysWhatItIsFor(t *testing.T) {
 		require.True(t, ok, args)
 		assert.Equal(t, 2, ended.ExitCode(), args)
 		assert.Contains(t, string(said), "started by limpet", args)
+	}
+}
+
+// For a system as this one a file in Agents is optional: what does not fit is passed over, told, and this program is brought.
+func TestAProgramForThisSystemIsTakenFromAgents(t *testing.T) {
+	name := "limpet-linux-" + runtime.GOARCH
+	broken, ours := testenv.TempDir(t), filepath.Dir(small(t, runtime.GOARCH))
+	require.NoError(t, os.WriteFile(filepath.Join(broken, name), []byte("broken"), 0o700))
+	self, err := os.ReadFile("/proc/self/exe")
+	require.NoError(t, err)
+	want, err := os.ReadFile(filepath.Join(ours, name))
+	require.NoError(t, err)
+	for dir, c := range map[string]struct {
+		exe  []byte
+		told string
+	}{
+		ours:   {want, ""},
+		broken: {self, filepath.Join(broken, name) + ": it is not a program that Go has built"},
+	} {
+		m := machineOf(t, "XDG_CACHE_HOME="+testenv.TempDir(t), "sh")
+		told := ""
+		opts := host.Options{Agents: dir, PassedOver: func(why error) { told += why.Error() }}
+		h := dial(t, m.target, &opts)
+		exe, err := os.ReadFile(h.Hello().Executable)
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(c.exe, exe), "for %q", c.told)
+		if c.told == "" {
+			assert.Empty(t, told)
+			continue
+		}
+		assert.Contains(t, told, c.told)
+		told = ""
+		dial(t, m.target, &opts)
+		assert.Empty(t, told, "nothing is brought")
+	}
+}
+
+// For another system there is nothing else to bring, and the error says why the file is passed over.
+func TestAProgramForAnotherSystemThatDoesNotFitIsAnError(t *testing.T) {
+	dir := testenv.TempDir(t)
+	b, err := os.ReadFile(small(t, runtime.GOARCH))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "limpet-linux-riscv64"), b, 0o700))
+	target := "exec:env -i HOME=/nowhere PATH=" + programs(t, "sh bash id head", map[string]string{"uname": `[ "$1" = -s ] && echo Linux || echo riscv64`}) + " sh"
+	err = failing(t, target, &host.Options{Agents: dir})
+	require.ErrorIs(t, err, host.ErrNoProgram)
+	assert.ErrorContains(t, err, filepath.Join(dir, "limpet-linux-riscv64")+": it is for linux/"+runtime.GOARCH)
+	assert.ErrorContains(t, err, "--agents or LIMPET_AGENTS")
+}
+
+// The program of this test is a part of limpet, too, so that nothing which is there or is brought is enough.
+func TestWhatNeedsLimpetAsAWholeIsNotDoneByAPart(t *testing.T) {
+	path := programs(t, needed+" bash", nil)
+	require.NoError(t, os.Symlink(small(t, runtime.GOARCH), filepath.Join(path, "limpet")))
+	m := machineOf(t, "PATH="+path, "sh")
+	sharing(t)
+	for _, share := range []bool{false, true} {
+		h := dial(t, m.target, &host.Options{Share: share})
+		assert.NotEmpty(t, h.Hello().Lacks)
+		err := failing(t, m.target, &host.Options{Share: share, Whole: true})
+		require.ErrorIs(t, err, host.ErrPart)
+		assert.ErrorContains(t, err, "have limpet itself there")
 	}
 }

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -44,22 +45,27 @@ const Module = "github.com/limpet-sh/limpet"
 
 // Version is that of limpet in this program, and of the Go and the system that it was built for: v0.1.0 go1.26.8 linux/amd64.
 func Version() string {
-	number := unversioned
-	if info, ok := debug.ReadBuildInfo(); ok {
-		number = VersionIn(info)
-	}
-	return fmt.Sprintf("%s %s %s/%s", number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("%s %s %s/%s", Number(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// unversioned is the version of a program that was built where the Go toolchain knows none.
-const unversioned = "(devel)"
+// Number is the version of limpet in this program: v0.1.0.
+func Number() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return Unversioned
+	}
+	return cmp.Or(NumberIn(info), Unversioned)
+}
 
-// VersionIn is the version of limpet in a program, as the Go toolchain stamped it.
-func VersionIn(info *debug.BuildInfo) string {
+// Unversioned is the Number of a program that was built where the Go toolchain knows no version.
+const Unversioned = "(devel)"
+
+// NumberIn is the version of limpet in a program that was built so; empty if there is no limpet in it.
+func NumberIn(info *debug.BuildInfo) string {
 	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path == Module && m.Version != "" {
-			return m.Version
+		if m.Path == Module {
+			return cmp.Or(m.Version, Unversioned)
 		}
 	}
-	return unversioned
+	return ""
 }

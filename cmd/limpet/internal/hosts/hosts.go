@@ -27,7 +27,17 @@ which --on knows it.
 
 A connection is shared by all limpets of the user, and stays until nobody has used it for ten minutes: the next
 command need not wait for a new one. List shows those that there are, and close ends them. What is kept
-over there does not need them.`,
+over there does not need them.
+
+What is copied to a machine that has no limpet is the first of these which is for its system and of this
+version: a file limpet-OS-ARCH, as limpet-linux-arm64, in the directory that --agents or LIMPET_AGENTS names, or
+beside this limpet; and, for systems as this one, this limpet itself. Such a file is best the part that serves
+connections, which is half as large. In a checkout of this version,
+
+  cmd/limpet-connect/build DIR
+
+makes it for Linux on amd64 and arm64; cmd/limpet-connect/build DIR linux/riscv64 for others. Limpet mcp --on
+needs limpet as a whole there, and copies that.`,
 		Example: `  limpet hosts add dev ssh://build-box
   limpet run --on dev -s build 'make'
   limpet hosts check dev

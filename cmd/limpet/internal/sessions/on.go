@@ -120,7 +120,7 @@ func addOn(cmd *cobra.Command, on *On) {
 	on.Add(cmd, "those of another machine, which is reached by `TARGET`; see limpet help run")
 }
 
-// What names a directory with limpet for other systems, in files limpet-OS-ARCH: the flag, or else the variable.
+// What names a directory with limpet for systems, in files limpet-OS-ARCH: the flag, or else the variable.
 const (
 	agentsFlag = "agents"
 	agentsVar  = "LIMPET_AGENTS"
@@ -139,7 +139,7 @@ func (a *Agents) Set(dir string) error {
 	case dir == "":
 		return errors.New("wants a directory; is a variable empty?")
 	case errors.Is(err, fs.ErrNotExist):
-		return errors.New("there is no such directory: make it, and put a file limpet-OS-ARCH into it for each other system")
+		return errors.New("there is no such directory: make it, and put a file limpet-OS-ARCH into it for each system")
 	case err != nil:
 		return err
 	case !st.IsDir():
@@ -151,7 +151,7 @@ func (a *Agents) Set(dir string) error {
 
 // Add adds the flag. When is the beginning of its usage.
 func (a *Agents) Add(flags *pflag.FlagSet, when string) {
-	flags.Var(a, agentsFlag, when+"copy limpet for another system there from `DIR`, which has files limpet-OS-ARCH (default: what "+agentsVar+" names)")
+	flags.Var(a, agentsFlag, when+"copy the limpet for the system there from `DIR`, which has files limpet-OS-ARCH; see limpet help hosts (default: what "+agentsVar+" names)")
 }
 
 func (a *Agents) orVariable() string { return cmp.Or(a.dir, os.Getenv(agentsVar)) }

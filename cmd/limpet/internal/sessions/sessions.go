@@ -48,6 +48,13 @@ func (p Program) Dial(ctx context.Context, on On) (*host.Host, error) {
 	return p.dial(ctx, on.target, p.HostOptions(on.agents))
 }
 
+// DialWhole is Dial for what only limpet as a whole does. The connection may be one of this program alone.
+func (p Program) DialWhole(ctx context.Context, on On) (*host.Host, error) {
+	opts := p.HostOptions(on.agents)
+	opts.Whole = true
+	return p.dial(ctx, on.target, opts)
+}
+
 func (p Program) dial(ctx context.Context, on string, opts *host.Options) (*host.Host, error) {
 	t, err := host.Resolve(on)
 	if err != nil {
@@ -64,7 +71,8 @@ func (p Program) HostOptions(agents Agents) *host.Options {
 	return &host.Options{
 		Agents: agents.orVariable(),
 		Share:  true, Person: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
-		Lost: func(why error) { p.Note("%v; dialling again", why) },
+		Lost:       func(why error) { p.Note("%v; dialling again", why) },
+		PassedOver: func(why error) { p.Note("%v; another limpet is copied there", why) },
 		Progress: func(sent, of int64) {
 			if now := time.Now(); now.Sub(told) >= pause {
 				told = now

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/shell"
@@ -63,7 +64,7 @@ connection is lost meanwhile the session is as before or upgraded: limpet sessio
 			for _, said := range args {
 				one, err := find(ctx, cmd, r, said, true)
 				if err == nil {
-					err = p.upgrade(ctx, r, one.Record.Name, keeper.Upgrade{NoWait: noWait, Force: force})
+					err = p.upgrade(ctx, r, on, one.Record.Name, keeper.Upgrade{NoWait: noWait, Force: force})
 				}
 				failed = errors.Join(failed, err)
 				if ctx.Err() != nil {
@@ -104,12 +105,20 @@ func (p Program) newest(ctx context.Context, on On, force bool) (place keeper.Pl
 }
 
 // upgrade upgrades a session, and says what was done.
-func (p Program) upgrade(ctx context.Context, r keeper.Place, name string, how keeper.Upgrade) error {
+func (p Program) upgrade(ctx context.Context, r keeper.Place, on On, name string, how keeper.Upgrade) error {
 	k, err := r.Session(ctx, name, nil)
 	if err != nil {
 		return err
 	}
 	defer k.Disconnect()
+	if h, ok := r.(*host.Host); ok && !h.Keeps(k.Record.Spec) {
+		whole, err := p.DialWhole(ctx, on)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = whole.Disconnect() }() // Nothing temporary was made.
+		r = whole
+	}
 	was := k.Record.Version
 	if was == r.UpgradesTo() && !how.Force {
 		short, _ := apart(was, "")
