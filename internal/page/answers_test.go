@@ -3,7 +3,6 @@ package page_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -240,18 +239,4 @@ func TestAnAnswerFromElsewhereIsRefused(t *testing.T) {
 	}
 	status, body := p.answers("one", yes, header("Sec-Fetch-Site", "same-origin"))
 	assert.Equal(t, 200, status, body)
-}
-
-func TestTheLogOfAnswersIsBounded(t *testing.T) {
-	s := newStand()
-	p := serveWith(t, s, &page.Options{Answering: true})
-	for i := range 205 {
-		id := fmt.Sprint("q", i)
-		s.change(func() { s.questions = []questions.Open{asksToRun(id, "rm a")} })
-		status, body := p.answers(id, page.Answer{Digest: p.sheet(id).Digest, Answer: page.Once}, nil)
-		require.Equal(t, http.StatusOK, status, body)
-	}
-	var all list
-	p.get("/api/questions", &all)
-	assert.Len(t, all.Log, 200)
 }
