@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"sync"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -31,6 +33,8 @@ type console struct {
 	screen sync.Mutex // held while a question is shown: what programs write to the terminal waits. Before mu.
 
 	shown func(line string) // if not nil, shows notes in place of stderr, which has the screen of a program
+
+	unread func() // if not nil, is told that nobody reads stdout, or stderr, any more
 }
 
 func newConsole() *console {
@@ -136,6 +140,9 @@ func (s *consoleStream) Write(p []byte) (int, error) {
 		defer s.console.screen.Unlock()
 	}
 	n, err := s.file.Write(p)
+	if errors.Is(err, syscall.EPIPE) && s.console.unread != nil {
+		s.console.unread()
+	}
 	s.console.mu.Lock()
 	defer s.console.mu.Unlock()
 	s.written += int64(n)

@@ -65,6 +65,7 @@ var exitCodes = []exitCode{
 	{codeSignal + 1, "", "limpet got SIGHUP, and stopped the command", got(syscall.SIGHUP)},
 	{codeSignal + 2, "", "limpet got SIGINT (Ctrl-C), and stopped the command", got(syscall.SIGINT)},
 	{codeSignal + 3, "", "limpet run got SIGQUIT (Ctrl-\\), and stopped the command", got(syscall.SIGQUIT)},
+	{codeSignal + 13, "", "nobody reads the output any more, as behind | head; the command was stopped", got(syscall.SIGPIPE)},
 	{codeSignal + 15, "", "limpet got SIGTERM, and stopped the command", got(syscall.SIGTERM)},
 }
 

@@ -62,7 +62,8 @@ input is a file: give -n in such a loop.
 
 With --session NAME they run in a session that stays when limpet ends, with what they leave
 running, and that is made if there is none; see limpet help session. There limpet reads ahead of
-them, as ssh does, and a command that runs when limpet's terminal is closed runs on. With --id
+them, as ssh does, and a command that runs when limpet's terminal is closed runs on. One whose output
+nobody reads any more, as behind "| head", is stopped. With --id
 it can be asked for again, and is not run twice.
 
 With --on TARGET they run on another machine, in the session of --session there, or in one that ends with
@@ -185,6 +186,8 @@ func runKept(cmd *cobra.Command, flags runFlags, run toRun, gate *gate) error {
 	ctx, stop := untilOneOf(context.Background(), signals...)
 	defer stop()
 	console := newConsole()
+	ctx, stopUnread := untilUnread(ctx, console)
+	defer stopUnread()
 	open := func() (*keptShell, error) {
 		return flags.kept.open(ctx, cmd, &flags.shell, console, flags.approve.mode)
 	}
@@ -259,8 +262,11 @@ func (r *runner) all(ctx context.Context) error {
 		if err == nil && !r.flags.json {
 			err = r.console.lost(res)
 		}
-		if err := r.tell(text, res, err, last); err != nil {
-			return err
+		unread := func() bool { return got(syscall.SIGPIPE)(gotSignal(ctx)) }
+		if !unread() { // Else there is nobody to tell.
+			if err := r.tell(text, res, err, last); err != nil && !unread() {
+				return err
+			}
 		}
 		if err == nil && !r.flags.json {
 			if hint := r.hint(ctx, script, res.ExitCode); hint != "" {
@@ -350,7 +356,7 @@ func (r *runner) withPosition(text string, status int) string {
 func (r *runner) tell(script string, res command.Result, err error, last bool) error {
 	switch {
 	case r.flags.json:
-		if err := printJSON(os.Stdout, script, res, err, r.flags.collapse); err != nil {
+		if err := printJSON(&r.console.stdout, script, res, err, r.flags.collapse); err != nil {
 			return fmt.Errorf("printing a result: %w", err)
 		}
 	case err != nil:

@@ -56,6 +56,19 @@ func untilOneOf(parent context.Context, stopping ...os.Signal) (_ context.Contex
 	}
 }
 
+// untilUnread returns a context that ends, with a *signalError as its cause, when nobody reads any more what is printed, as behind
+// "| head -1". Go would end limpet there, and what runs in a session that is kept would run on. Call stop.
+func untilUnread(parent context.Context, c *console) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	broken := make(chan os.Signal, 1) // It is not read: writes to other pipes and sockets give it, too.
+	catch(broken, syscall.SIGPIPE)
+	c.unread = func() { cancel(&signalError{syscall.SIGPIPE}) }
+	return ctx, func() {
+		signal.Stop(broken)
+		cancel(nil)
+	}
+}
+
 // leaveOnHangup has a SIGHUP end limpet, and nothing else: a command in a session that is kept runs on
 // when the terminal is gone. Call stop.
 func leaveOnHangup() (stop func()) {
