@@ -78,39 +78,6 @@ func TestInAContainer(t *testing.T) {
 	}
 }
 
-// TestInAPod is run by testdata/kubernetes/run, which makes a cluster for it.
-func TestInAPod(t *testing.T) {
-	target := os.Getenv("LIMPET_TEST_KUBE")
-	if target == "" {
-		t.Skip("no kubernetes")
-	}
-	namespace, pod, _ := strings.Cut(strings.TrimPrefix(target, "kube://"), "/")
-	kubectl := func(argv ...string) *exec.Cmd {
-		return exec.Command("kubectl", append([]string{"-n", namespace}, argv...)...)
-	}
-	c := box{target, func(argv0 string, argv ...string) *exec.Cmd {
-		return kubectl(append([]string{"exec", pod, "--", argv0}, argv...)...)
-	}, "/tmp"}
-	c.keeps(t)
-	c.jobsSurviveCuts(t)
-	c.isNotAnother(t, func() {
-		for _, argv := range [][]string{
-			{"delete", "pod", pod}, {"apply", "-f", "../../testdata/kubernetes/pod.yaml"}, {"wait", "--for=condition=Ready", "pod/" + pod, "--timeout=1m"},
-		} {
-			out, err := kubectl(argv...).CombinedOutput()
-			require.NoError(t, err, string(out))
-		}
-	})
-	for target, want := range map[string]string{
-		"kube://" + namespace + "/no-such-pod":        "is the name right, and the namespace?",
-		"kube://no-such-namespace/" + pod:             "is the name right",
-		target + "/no-such-container":                 "has the names of its containers",
-		"kube://no-such-context/" + namespace + "/p/": "kubectl config get-contexts",
-	} {
-		assert.ErrorContains(t, failing(t, target, nil), want)
-	}
-}
-
 func TestJobsSurviveCuts(t *testing.T) {
 	box{machineOf(t, "sh").target, exec.Command, testenv.TempDir(t)}.jobsSurviveCuts(t)
 	startSSHD(t)
