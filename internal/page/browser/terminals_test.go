@@ -277,7 +277,8 @@ printf '\033]0;<img src=x onerror=window.hacked=1>\007\033[0m\033[2J\033[Hsurviv
 		}
 		return null;
 	})()`
-	// The screen is painted anew, in the size of the window, some time after the take-over: then the link is elsewhere, also between the pointer and the click.
+	// The screen is painted anew, in the size of the window, some time after the take-over: then the link is elsewhere, or is not the one that the pointer is
+	// over, until that comes from another cell.
 	testenv.Await(t, "the question whether to follow the link", func() bool {
 		mu.Lock()
 		over := len(asked) > 0
@@ -289,7 +290,7 @@ printf '\033]0;<img src=x onerror=window.hacked=1>\007\033[0m\033[2J\033[Hsurviv
 		if at == nil {
 			return false
 		}
-		b.do(chromedp.MouseEvent("mouseMoved", at.X-1, at.Y), chromedp.MouseEvent("mouseMoved", at.X, at.Y))
+		b.do(chromedp.MouseEvent("mouseMoved", at.X, at.Y+50), chromedp.MouseEvent("mouseMoved", at.X, at.Y))
 		if value[bool](b, `document.querySelector("#screen .xterm-cursor-pointer, #screen.xterm-cursor-pointer") !== null`) {
 			b.do(chromedp.MouseClickXY(at.X, at.Y))
 		}
