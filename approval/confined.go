@@ -19,8 +19,9 @@ type Confined struct {
 	// Refused reports whether what would write to a path, or below it, fails. The path is absolute and clean, and as the sandbox sees it; it has no symbolic
 	// link that what runs in the sandbox can have made. It is asked often. Nil is false.
 	Refused func(path string) bool
-	// Env are the variables that the sandbox sets by itself, as Options.Live.Env has them: a shell there began with those, too.
-	Env []string
+	// Env returns what a process in the sandbox begins with that is started with an environment: some of it, and what the sandbox sets. Options.Live.Env is
+	// taken to be such an environment. Nil is all of it.
+	Env func(env []string) []string
 }
 
 // Reasons are those of a rule, followed by why that does no harm.

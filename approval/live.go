@@ -72,7 +72,11 @@ func newLive(s *command.LiveState, opts *Options) *live {
 		}
 	}
 	began := make(map[string]string)
-	for _, entry := range slices.Concat(opts.Confined.Env, s.Env) {
+	env := s.Env
+	if opts.Confined.Env != nil {
+		env = opts.Confined.Env(env)
+	}
+	for _, entry := range env {
 		if name, value, ok := strings.Cut(entry, "="); ok {
 			began[name] = value
 		} else {

@@ -35,8 +35,8 @@ func (p Policy) Refuses(path string) bool {
 }
 
 // Shows reports whether the sandbox has at a path what this machine has there: the same file, or none. The path is as for Refuses. It is false for the private
-// /tmp and home, and where it is not known; the zero Policy and Unconfined show nothing. Of the private directories above a workspace it is taken for granted
-// that nobody in the sandbox has renamed them.
+// /tmp and home, and where it is not known; the zero Policy and Unconfined show nothing. A sandbox in which a directory above a mount was renamed is
+// replaced before the next command.
 func (p Policy) Shows(path string) bool {
 	r, look, err := p.looks(path)
 	if err != nil {
@@ -48,6 +48,9 @@ func (p Policy) Shows(path string) bool {
 	if err != nil || there && look.view[look.top(at)].reach == hidden {
 		return false
 	}
+	if slices.ContainsFunc(look.view, func(m shown) bool { return realPath(m.at) != m.at && overlaps(realPath(m.at), at) }) {
+		return false // It is mounted where the symlinks lead.
+	}
 	return !slices.ContainsFunc(slices.Concat(r.absentRO, r.absentRW), func(b Bind) bool { return overlaps(b.Dst, at) || overlaps(realPath(b.Dst), at) })
 }
 
@@ -57,7 +60,7 @@ type looking struct {
 	links map[string]string // of the directories of the system, as in host
 }
 
-// looks is for questions about a path of the sandbox.
+// looks returns what is needed to answer a question about a path of the sandbox. It fails for what is no such path, and under a policy that does not start.
 func (p Policy) looks(path string) (r resolver, look looking, err error) {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) || p.unconfined != "" {
 		return r, look, syscall.EINVAL
@@ -106,7 +109,7 @@ func (v view) writes(src string) bool {
 // overlaps reports whether one of two paths is the other, or has it.
 func overlaps(a, b string) bool { return pathWithin(a, b) || pathWithin(b, a) }
 
-// leads follows the symlinks on the way to a path, as far as it is there, and reports whether it is. Through lets each part of the way pass, or not.
+// leads follows the symlinks on the way to a path, as far as it is there, and reports whether it is. Through reports whether a part of the way may be followed.
 func (l looking) leads(path string, through func(at string, m shown) bool) (at string, there bool, err error) {
 	const most = 40 // As Linux has it (path_resolution(7)).
 	at, there = "/", true

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/sandbox"
+	"github.com/limpet-sh/limpet/shell"
 )
 
 // rooms is a home with a workspace, and directories beside it.
@@ -141,6 +143,11 @@ func TestAPolicySaysWhetherItShowsTheFilesOfThisMachine(t *testing.T) {
 		assert.False(t, sandbox.Policy{}.Shows(path), path)
 	}
 	assert.False(t, elsewhere.Shows("/mnt/x/a"))
+	if to, err := os.Readlink("/bin"); err == nil && to == "usr/bin" {
+		linked := with(r.work, func(p *sandbox.Policy) { p.FS.ExtraRO = []sandbox.Bind{{Src: "/usr/bin/id", Dst: "/bin/ls"}} })
+		assert.False(t, linked.Shows("/usr/bin/ls"), "it is mounted there by a symlink")
+		assert.True(t, linked.Shows("/usr/bin/cat"))
+	}
 	assert.False(t, elsewhere.Shows("/usr/local/bin/a"))
 	assert.True(t, elsewhere.Shows("/usr/bin/env"))
 	assert.False(t, sandbox.Scratch(r.work).Shows(filepath.Join(bin, "a")), "the sandbox may have changed it")
@@ -148,16 +155,30 @@ func TestAPolicySaysWhetherItShowsTheFilesOfThisMachine(t *testing.T) {
 	assert.False(t, masked.Shows("/usr/share/a"))
 }
 
-func TestAPolicySaysWhichVariablesItsSandboxSets(t *testing.T) {
+func TestAPolicySaysWhatItsSandboxBeginsWith(t *testing.T) {
 	workspace, policy := usual(t)
-	sh := start(t, workspace, policy)
-	for _, entry := range policy.Sets() {
+	policy.Env.Set = map[string]string{"SET": "b", "GIVEN": "c"}
+	policy.Env.Pass = []string{"PASSED"}
+	given := []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME"), "LC_TIME=C", "PASSED=1", "GIVEN=2", "BASH_ENV=/x", "LD_LIBRARY_PATH=/x"}
+	where, err := sandbox.New(*policy)
+	require.NoError(t, err)
+	sh, err := shell.Start(testenv.Context(t), &shell.Options{Dir: workspace, RuntimeDir: t.TempDir(), Transport: where, Env: given})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, sh.Close()) }()
+	began := policy.Environ(given)
+	for _, entry := range began {
 		name, value, _ := strings.Cut(entry, "=")
 		assert.Equal(t, value, says(t, sh, "echo $"+name), name)
 	}
-	assert.Contains(t, policy.Sets(), "TMPDIR=/tmp")
-	assert.Empty(t, sandbox.Unconfined("a test").Sets())
-	assert.Empty(t, sandbox.Policy{}.Sets())
+	for _, entry := range []string{"PATH=/usr/bin:/bin", "LC_TIME=C", "PASSED=1", "SET=b", "GIVEN=c", "TMPDIR=/tmp"} {
+		assert.Contains(t, began, entry)
+	}
+	for _, name := range []string{"BASH_ENV", "LD_LIBRARY_PATH"} {
+		assert.NotContains(t, strings.Join(began, " "), name)
+		assert.Empty(t, says(t, sh, "echo ${"+name+"-}"), name)
+	}
+	assert.Equal(t, given, sandbox.Unconfined("a test").Environ(given))
+	assert.Empty(t, sandbox.Policy{}.Environ(given))
 }
 
 // What a policy says is what its sandbox does.

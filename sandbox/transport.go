@@ -144,7 +144,12 @@ func environ(p Policy, h host, spec transport.Spec) []string {
 		}
 		env = append(env, entry)
 	}
-	env = append(env, p.places()...)
+	if p.FS.Home != ReadOnlyHome {
+		env = append(env, "TMPDIR=/tmp")
+	}
+	if p.Net.Mode == DomainsNet {
+		env = append(env, proxied...)
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.Env.Set)) {
 		env = append(env, name+"="+p.Env.Set[name])
 	}
@@ -159,24 +164,17 @@ func environ(p Policy, h host, spec transport.Spec) []string {
 	}), env...)
 }
 
-// Sets are the variables that the sandbox sets by itself, as "NAME=value": where temporary files and the proxy are, and that programs do not try a network again
-// which is not there. A variable of the process, or of Policy.Env, wins. Of Unconfined and the zero Policy there are none.
-func (p Policy) Sets() []string {
-	if p.Name == "" || p.unconfined != "" {
+// Environ returns the environment of a process that is started with env: what the sandbox lets through of it, and what it sets by itself. It is nil under a
+// policy that does not start, and env itself for Unconfined.
+func (p Policy) Environ(env []string) []string {
+	if p.unconfined != "" {
+		return env
+	}
+	r, err := p.resolver()
+	if err != nil {
 		return nil
 	}
-	return append(p.places(), p.Net.impatient()...)
-}
-
-// places are the variables that say where things are in the sandbox.
-func (p Policy) places() (env []string) {
-	if p.FS.Home != ReadOnlyHome {
-		env = append(env, "TMPDIR=/tmp")
-	}
-	if p.Net.Mode == DomainsNet {
-		env = append(env, proxied...)
-	}
-	return env
+	return environ(r.p, host{home: userHome()}, transport.Spec{Env: env})
 }
 
 // setenv are the arguments for bwrap by which the process has the environment. They

@@ -2,26 +2,36 @@ package approve
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/sandbox"
 )
 
-// Confine has options be for scripts in a sandbox. Git may see other files there, and is not looked at.
+// Confine sets the options for scripts in a sandbox. Git may see other files there, and is not looked at.
 func Confine(opts *approval.Options, policy sandbox.Policy) {
-	c := approval.Confined{Refused: policy.Refuses, Env: policy.Sets()}
+	c := approval.Confined{Refused: policy.Refuses, Env: policy.Environ}
 	c.Network, c.Processes, c.Privileges = policy.Prevents()
 	opts.Git, opts.Contained, opts.Confined = nil, policy.Contains(), c
-	opts.File = fileIn(policy, filepath.SplitList(opts.Path))
+	opts.File = fileIn(policy, filepath.SplitList(opts.Path), opts.Home)
 }
 
-// fileIn is File in a sandbox whose shells begin with that PATH. What the sandbox has at a path of its own, as in its private home, is not looked at: in a directory
-// of that PATH it is taken for what this machine has there, and elsewhere for a program that anybody may have put there.
-func fileIn(policy sandbox.Policy, path []string) func(path string) approval.File {
+var slashes = regexp.MustCompile("/+")
+
+// fileIn is File in a sandbox whose shells begin with that PATH. Where the sandbox may have a file of its own, nobody looks: a program there asks. In a directory of
+// that PATH below the home, where a new sandbox has nothing, it counts as none.
+func fileIn(policy sandbox.Policy, path []string, home string) func(path string) approval.File {
+	real, _ := filepath.EvalSymlinks(home) // Without a home it is empty.
+	below := func(dir, at string) bool { return dir != "" && strings.HasPrefix(at, dir+"/") }
 	return func(at string) approval.File {
-		if slices.Contains(path, filepath.Dir(at)) || policy.Shows(filepath.Clean(at)) {
+		at = slashes.ReplaceAllString(at, "/")
+		if filepath.Clean(at) == at && policy.Shows(at) { // Behind a link, ".." leads elsewhere.
 			return File(at)
+		}
+		if (below(home, at) || below(real, at)) && slices.Contains(path, filepath.Dir(at)) && File(at).Path == "" {
+			return approval.File{}
 		}
 		return approval.File{Path: at, Why: "where the sandbox may have a file of its own"}
 	}

@@ -2,6 +2,8 @@ package approve
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,13 +47,29 @@ func TestInASandboxOnlyWhatChangedAsks(t *testing.T) {
 		{"export LD_PRELOAD=/tmp/x.so", "ls", "LD_PRELOAD was exported here"},
 		{"exec 3>a", "echo x >&3", "descriptor 3 is open in the shell"},
 		{"set -k", "ls a=b", "the option keyword"},
+		{"mkdir -p /tmp/a /tmp/bin; cp /bin/true /tmp/bin/ls; ln -s /tmp/a l; PATH=$PWD/l/../bin:$PATH", "ls", "where the sandbox may have a file of its own"},
+		{"mkdir -p /tmp/q/r /tmp/usr/bin; cp /bin/true /tmp/usr/bin/ls; ln -s /tmp/q/r /tmp/l; PATH=/tmp/l/../../usr/bin:$PATH", "ls", "where the sandbox may have a file of its own"},
+		{"PATH=$PWD/./bin:$PATH", "ls", "where the sandbox may have a file of its own"},
+		{"PATH=//usr//bin:$PATH", "ls", ""},
+		{"mkdir -p ~/bin; cp /bin/true ~/bin/ls; hash -r; f() { :; }", "cat /etc/hostname", ""}, // ~/bin was in PATH, and was empty then.
+		{"export LD_LIBRARY_PATH=/tmp/libs", "ls", "LD_LIBRARY_PATH was exported here"},
+		{"export BASH_ENV=/tmp/x", "bash -c ls", "BASH_ENV was exported here"},
+		{"f() { :; }", "od a", "/hidden/od, where the sandbox may have a file of its own"},
+		{"export LC_TIME=C", "ls -l", ""},
 	} {
 		t.Run(row.setup+" / "+row.script, func(t *testing.T) {
 			work := testenv.TempDir(t)
 			policy := sandbox.WorkspaceWrite(work)
-			env := []string{"PATH=/usr/bin:/bin", "HOME=" + testenv.TempDir(t), "LANG=C.UTF-8"}
+			home := testenv.TempDir(t)
+			hidden := filepath.Join(home, "hidden") // What this machine has there the sandbox has not.
+			require.NoError(t, os.Mkdir(hidden, 0o700))
+			require.NoError(t, os.Symlink("/bin/true", filepath.Join(hidden, "od")))
+			link := filepath.Join(testenv.TempDir(t), "home")
+			require.NoError(t, os.Symlink(home, link))
+			t.Setenv("HOME", home)
+			env := []string{"PATH=" + home + "/bin:" + hidden + ":/usr/bin:/bin", "HOME=" + link, "LANG=C.UTF-8", "LD_LIBRARY_PATH=/tmp/libs", "BASH_ENV=/tmp/x"}
 			var refuse atomic.Bool
-			opts := &approval.Options{Path: PathOf(env), File: File, Exported: Exported(env)}
+			opts := &approval.Options{Home: home, Path: PathOf(env), File: File, Exported: Exported(env)}
 			Confine(opts, policy)
 			gate := approval.NewGate(func(context.Context, approval.Question) (approval.Reply, error) {
 				if refuse.Load() {

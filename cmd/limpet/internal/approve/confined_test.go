@@ -18,7 +18,9 @@ import (
 func TestAPolicyConfinesScripts(t *testing.T) {
 	work := testenv.TempDir(t)
 	judge := func(script string, policy sandbox.Policy) approval.Verdict {
-		opts := &approval.Options{Path: approve.PathOf(nil), File: approve.File, Exported: approve.Exported(nil)}
+		home, err := os.UserHomeDir()
+		require.NoError(t, err)
+		opts := &approval.Options{Home: home, Path: approve.PathOf(nil), File: approve.File, Exported: approve.Exported(nil)}
 		approve.Confine(opts, policy)
 		return approval.Judge(script, opts).Verdict
 	}
