@@ -27,10 +27,11 @@ func fileIn(policy sandbox.Policy, path []string, home string) func(path string)
 	below := func(dir, at string) bool { return dir != "" && strings.HasPrefix(at, dir+"/") }
 	return func(at string) approval.File {
 		at = slashes.ReplaceAllString(at, "/")
-		if filepath.Clean(at) == at && policy.Shows(at) { // Behind a link, ".." leads elsewhere.
+		switch {
+		case filepath.Clean(at) != at: // Behind a link, ".." leads elsewhere.
+		case policy.Shows(at):
 			return File(at)
-		}
-		if (below(home, at) || below(real, at)) && slices.Contains(path, filepath.Dir(at)) && File(at).Path == "" {
+		case (below(home, at) || below(real, at)) && slices.Contains(path, filepath.Dir(at)) && File(at).Path == "":
 			return approval.File{}
 		}
 		return approval.File{Path: at, Why: "where the sandbox may have a file of its own"}

@@ -49,6 +49,7 @@ func TestInASandboxOnlyWhatChangedAsks(t *testing.T) {
 		{"set -k", "ls a=b", "the option keyword"},
 		{"mkdir -p /tmp/a /tmp/bin; cp /bin/true /tmp/bin/ls; ln -s /tmp/a l; PATH=$PWD/l/../bin:$PATH", "ls", "where the sandbox may have a file of its own"},
 		{"mkdir -p /tmp/q/r /tmp/usr/bin; cp /bin/true /tmp/usr/bin/ls; ln -s /tmp/q/r /tmp/l; PATH=/tmp/l/../../usr/bin:$PATH", "ls", "where the sandbox may have a file of its own"},
+		{"mkdir -p /tmp/a /tmp/bin; cp /bin/true /tmp/bin/ls; ln -s /tmp/a ~/l; PATH=~/l/../bin:$PATH", "ls", "where the sandbox may have a file of its own"},
 		{"PATH=$PWD/./bin:$PATH", "ls", "where the sandbox may have a file of its own"},
 		{"PATH=//usr//bin:$PATH", "ls", ""},
 		{"mkdir -p ~/bin; cp /bin/true ~/bin/ls; hash -r; f() { :; }", "cat /etc/hostname", ""}, // ~/bin was in PATH, and was empty then.
