@@ -104,6 +104,27 @@ func TestCompletionIsToldOnceByEachWay(t *testing.T) {
 	}
 }
 
+// Several see the end at once, and the registry itself.
+func TestAnEndThatWasSeenIsInTheHistory(t *testing.T) {
+	r := open(t, nil)
+	for range testenv.Repeats(3, 20, 200) {
+		job := start(t, r, jobs.Spec{Command: "true"})
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				_, err := r.Wait(testenv.Context(t), jobs.WaitOptions{IDs: []string{job.ID}})
+				assert.NoError(t, err)
+				history, err := r.History(job.ID)
+				assert.NoError(t, err)
+				if assert.NotEmpty(t, history) {
+					assert.Equal(t, jobs.Ended, history[len(history)-1].Kind)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
 func TestCompletionIsNotToldToWhoHasSeenIt(t *testing.T) {
 	r := open(t, nil)
 	sees := map[string]func(id string) error{

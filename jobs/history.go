@@ -21,23 +21,33 @@ const (
 // historyMax bounds each of the two: a job may run for a year.
 const historyMax = 64 << 10
 
-// note appends to the history of a job. What nobody can write down is not worth an
-// error.
+// note appends to the history of a job, and tells of it.
 func (r *Registry) note(j *job, event Event) {
-	if event.Job = nil; event.Time.IsZero() {
+	if event.Time.IsZero() {
 		event.Time = r.opts.now()
 	}
+	j.mu.Lock()
+	r.append(j, event)
+	j.mu.Unlock()
+	r.tellHistory(j, event)
+}
+
+// tellHistory tells of an event that is in the history. Who is told may ask about the job.
+func (r *Registry) tellHistory(j *job, event Event) {
 	if tell := r.opts.OnHistory; tell != nil {
-		told := event
-		told.Job = &Job{ID: j.spec.ID, Command: j.spec.Command, Dir: j.spec.Dir, Session: j.spec.Session, Task: j.spec.Task}
-		defer tell(told)
+		event.Job = &Job{ID: j.spec.ID, Command: j.spec.Command, Dir: j.spec.Dir, Session: j.spec.Session, Task: j.spec.Task}
+		tell(event)
 	}
+}
+
+// append appends to the history, under j.mu. What nobody can write down is not worth an
+// error.
+func (r *Registry) append(j *job, event Event) {
+	event.Job = nil
 	b, err := json.Marshal(event)
 	if err != nil {
 		panic("jobs: " + err.Error()) // Text and numbers.
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	select {
 	case <-j.gone:
 		return

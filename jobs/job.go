@@ -156,16 +156,23 @@ func (j *job) read() (files, error) {
 	return f, nil
 }
 
-// setOver notes that the job does not run any more.
+// setOver notes that the job does not run any more. The end is in the history when it returns, also if somebody else has noted it.
 func (r *Registry) setOver(j *job, exit *Exit) {
+	end := Event{Kind: Ended, Time: exit.Ended, Why: exit.String()}
+	if end.Time.IsZero() {
+		end.Time = r.opts.now()
+	}
 	j.mu.Lock()
-	before, known := j.over, j.memo.Ended
+	before := j.over || j.memo.Ended
 	j.over = true
+	if !before {
+		r.append(j, end)
+	}
 	j.mu.Unlock()
-	if before || known {
+	if before {
 		return
 	}
-	r.note(j, Event{Kind: Ended, Time: exit.Ended, Why: exit.String()})
+	r.tellHistory(j, end)
 	r.remember(j, func(m *memo) { m.Ended, m.Seen = true, time.Now().UnixNano() })
 }
 
