@@ -17,17 +17,17 @@ import (
 // directory that the sandbox can write, where somebody may have put a symlink on the way; and for what the sandbox can write by another name. Symlinks below
 // the path are not looked at: what follows those may write elsewhere. The zero Policy and Unconfined refuse nothing.
 func (p Policy) Refuses(path string) bool {
-	r, look, err := p.looks(path)
+	r, files, err := p.sees(path)
 	if err != nil {
 		return false
 	}
-	at, _, err := look.leads(path, func(at string, m shown) bool {
+	at, _, err := files.follow(path, func(at string, m shown) bool {
 		if m.reach == readable {
-			return !look.writes(rebase(at, m.at, m.src))
+			return !files.writes(rebase(at, m.at, m.src))
 		}
-		return look.isRoot(m) && (look.holds(at) || look.links[at] != "") // Nothing else is there, and nothing is made.
+		return files.isRoot(m) && (files.holds(at) || files.links[at] != "") // Nothing else is there, and nothing is made.
 	})
-	if err != nil || !look.refuses(at) {
+	if err != nil || !files.refuses(at) {
 		return false
 	}
 	// What is missing may be there when the sandbox starts.
@@ -38,49 +38,49 @@ func (p Policy) Refuses(path string) bool {
 // /tmp and home, and where it is not known; the zero Policy and Unconfined show nothing. A sandbox in which a directory above a mount was renamed is
 // replaced before the next command.
 func (p Policy) Shows(path string) bool {
-	r, look, err := p.looks(path)
+	r, files, err := p.sees(path)
 	if err != nil {
 		return false
 	}
-	at, there, err := look.leads(path, func(at string, m shown) bool {
-		return m.reach > hidden && m.src == m.at || look.isRoot(m) || look.holds(at)
+	at, there, err := files.follow(path, func(at string, m shown) bool {
+		return m.reach > hidden && m.src == m.at || files.isRoot(m) || files.holds(at)
 	})
-	if err != nil || there && look.view[look.top(at)].reach == hidden {
+	if err != nil || there && files.view[files.top(at)].reach == hidden {
 		return false
 	}
-	if slices.ContainsFunc(look.view, func(m shown) bool { return realPath(m.at) != m.at && overlaps(realPath(m.at), at) }) {
+	if slices.ContainsFunc(files.view, func(m shown) bool { return realPath(m.at) != m.at && overlaps(realPath(m.at), at) }) {
 		return false // It is mounted where the symlinks lead.
 	}
 	return !slices.ContainsFunc(slices.Concat(r.absentRO, r.absentRW), func(b Bind) bool { return overlaps(b.Dst, at) || overlaps(realPath(b.Dst), at) })
 }
 
-// looking is what is known of the files that a sandbox sees.
-type looking struct {
+// seen is what is known of the files that a sandbox sees.
+type seen struct {
 	view
 	links map[string]string // of the directories of the system, as in host
 }
 
-// looks returns what is needed to answer a question about a path of the sandbox. It fails for what is no such path, and under a policy that does not start.
-func (p Policy) looks(path string) (r resolver, look looking, err error) {
+// sees returns what is needed to answer a question about a path of the sandbox. It fails for what is no such path, and under a policy that does not start.
+func (p Policy) sees(path string) (r resolver, files seen, err error) {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) || p.unconfined != "" {
-		return r, look, syscall.EINVAL
+		return r, files, syscall.EINVAL
 	}
 	if r, err = p.resolver(); err != nil {
-		return r, look, err
+		return r, files, err
 	}
 	h := host{home: userHome(), etc: []entry{{"/sys", true}}} // What is hidden in /etc cannot be written either.
 	if err := h.topDirectories(); err != nil {
-		return r, look, err
+		return r, files, err
 	}
-	look = looking{mountsOf(r.p, h, place{}).view, h.links}
+	files = seen{mountsOf(r.p, h, place{}).view, h.links}
 	if r.p.FS.Access == Overlay { // The workspace takes writes, and throws them away.
-		for i := range look.view {
-			if look.view[i].at == r.p.FS.Workspace {
-				look.view[i].reach = hidden
+		for i := range files.view {
+			if files.view[i].at == r.p.FS.Workspace {
+				files.view[i].reach = hidden
 			}
 		}
 	}
-	return r, look, nil
+	return r, files, nil
 }
 
 // refuses reports whether a path without symlinks, and all below it, is shown and cannot be written. Mounts are where their symlinks lead, too.
@@ -109,8 +109,8 @@ func (v view) writes(src string) bool {
 // overlaps reports whether one of two paths is the other, or has it.
 func overlaps(a, b string) bool { return pathWithin(a, b) || pathWithin(b, a) }
 
-// leads follows the symlinks on the way to a path, as far as it is there, and reports whether it is. Through reports whether a part of the way may be followed.
-func (l looking) leads(path string, through func(at string, m shown) bool) (at string, there bool, err error) {
+// follow follows the symlinks on the way to a path, as far as it is there, and reports whether it is. Through reports whether a part of the way may be followed.
+func (l seen) follow(path string, through func(at string, m shown) bool) (at string, there bool, err error) {
 	const most = 40 // As Linux has it (path_resolution(7)).
 	at, there = "/", true
 	for rest, links := strings.Split(path, "/"), 0; len(rest) > 0; {

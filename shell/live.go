@@ -19,7 +19,7 @@ import (
 // is known on Linux alone, and for shells on this machine, also in a sandbox, whose files may be others; else the error says so.
 func (s *PersistentShell) Live(ctx context.Context) (live command.LiveState, err error) {
 	if runtime.GOOS != "linux" {
-		return live, fmt.Errorf(cannotTell, errNotHere)
+		return live, cannotTell(errNotHere)
 	}
 	err = s.ask(ctx, func(b *bash) error {
 		_, local := s.opts.Transport.(local.Transport)
@@ -50,11 +50,13 @@ func (s *PersistentShell) Live(ctx context.Context) (live command.LiveState, err
 		return err
 	})
 	if err != nil {
-		return command.LiveState{}, fmt.Errorf(cannotTell, err)
+		return command.LiveState{}, cannotTell(err)
 	}
 	return live, nil
 }
 
-const cannotTell = "shell: what the shell has cannot be told: %w"
+func cannotTell(err error) error {
+	return fmt.Errorf("shell: what the shell has cannot be told: %w", err)
+}
 
 var errNotHere = errors.New("it does not run on this machine, or this is no Linux")

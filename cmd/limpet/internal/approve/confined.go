@@ -19,17 +19,17 @@ func Confine(opts *approval.Options, policy sandbox.Policy) {
 
 var slashes = regexp.MustCompile("/+")
 
-// fileIn is File in a sandbox whose shells begin with that PATH. Where the sandbox may have a file of its own, nobody looks: a program there asks. In a directory of
-// that PATH, as one below the home, a new sandbox has nothing: it counts as none.
+// fileIn is File in a sandbox whose shells begin with that PATH. A program asks that is where the sandbox may have a file of its own, at which nobody looks. What a
+// directory of that PATH does not have on this machine counts as none: a new sandbox has it neither.
 func fileIn(policy sandbox.Policy, path []string) func(path string) approval.File {
 	return func(at string) approval.File {
 		at = slashes.ReplaceAllString(at, "/")
 		switch {
 		case filepath.Clean(at) != at: // Behind a link, ".." leads elsewhere.
-		case policy.Shows(at):
-			return File(at)
 		case slices.Contains(path, filepath.Dir(at)) && File(at).Path == "":
 			return approval.File{}
+		case policy.Shows(at): // Behind the other, which costs less.
+			return File(at)
 		}
 		return approval.File{Path: at, Why: "where the sandbox may have a file of its own"}
 	}
