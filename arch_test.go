@@ -178,7 +178,7 @@ func TestImportsPointDownOnly(t *testing.T) {
 	}
 }
 
-// What is brought to other machines is small, since each of these is large.
+// The program that limpet brings to other machines must stay small, and each of these packages is large.
 func TestTheProgramThatIsBroughtHasOnlyTheFarSide(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "./cmd/limpet-connect").Output()
 	require.NoError(t, err)

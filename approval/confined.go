@@ -14,7 +14,7 @@ type Confined struct {
 	Network bool
 	// Processes: no process outside of the sandbox can be seen, signalled or changed.
 	Processes bool
-	// Privileges: no program gets more rights by a set-user-ID bit, so that sudo fails, and the user who runs the script is not root.
+	// Privileges: a set-user-ID bit gives no program more rights, so sudo fails; and the script does not run as root.
 	Privileges bool
 	// Refused reports whether what would write to a path, or below it, fails. The path is absolute and clean, and as the sandbox sees it; it has no symbolic
 	// link that what runs in the sandbox can have made. It is asked often. Nil is false.

@@ -80,7 +80,7 @@ const (
 // What is in Hello.Lacks.
 const (
 	LacksMCP   = "mcp"   // its executable is not to be executed as limpet mcp, and keeps no sessions that were made by that
-	LacksAudit = "audit" // it keeps no sessions in which what is done is written down
+	LacksAudit = "audit" // it cannot keep sessions that have an audit
 )
 
 // Serve answers on the standard input and output until the other side closes them, or is not heard any more.

@@ -319,7 +319,7 @@ func TestARequestThatIsLostOnItsWay(t *testing.T) {
 	assert.Equal(t, []string{"s"}, namesOf(t, there))
 }
 
-// Whoever gives up before there was an answer leaves no session that was for the command alone, or is told that there may be one.
+// A caller that gives up before the answer comes leaves no session that was made for its command alone. If limpet cannot know that, the error says so.
 func TestACommandThatIsGivenUpLeavesNoSession(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		t.Run(fmt.Sprint("answers then ", answers), func(t *testing.T) {

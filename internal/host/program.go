@@ -180,7 +180,7 @@ func readProgram(path string) (program, error) {
 	return hashed(path, f, st)
 }
 
-// hashes has the hashes of files by what os.Stat says of them: a program that reaches many machines, or one again and again, reads a file once.
+// hashes remembers the hash of each file by its path, size and time of change. So a program that reaches many machines reads a file once.
 var hashes sync.Map // of fileState to string
 
 type fileState struct {
