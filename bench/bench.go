@@ -47,6 +47,7 @@ var workloads = []workload{
 	{"remotelink", "the same on a way that takes time", (*bench).remoteLink},
 	{"remoteoutput", "much output over ssh, and a builtin beside it", (*bench).remoteOutput},
 	{"container", "a builtin in a container", (*bench).containerTrue},
+	{"containerhour", "commands of a programmer's hour in a container", (*bench).containerHour},
 	{"remotes", "many sessions in many containers", (*bench).manyRemote},
 	{"mcp", "a builtin, by the Model Context Protocol", (*bench).mcpTrue},
 	{"hour", "fifty commands of a programmer's hour", (*bench).hour},

@@ -17,8 +17,8 @@ func (b *bench) engines() []string {
 	return []string{"docker", "podman"}
 }
 
-// container starts one by an engine that is here; else it notes that there is none, and returns nil.
-func (b *bench) container(engine, program string) (e *container.Engine, name string, err error) {
+// container starts one, which sees directories of this machine, by an engine that is here; else it notes that there is none, and returns nil.
+func (b *bench) container(engine, program string, sees ...string) (e *container.Engine, name string, err error) {
 	e, err = container.Open(engine, program)
 	if errors.Is(err, container.ErrNone) {
 		b.report.note("`%s exec` was not measured: %.100s", engine, err)
@@ -33,7 +33,7 @@ func (b *bench) container(engine, program string) (e *container.Engine, name str
 	}
 	b.env = append(b.env[:len(b.env):len(b.env)], e.Env...)
 	const one = "limpet-bench"
-	if err = errors.Join(err, e.Run(one)); err != nil {
+	if err = errors.Join(err, e.Run(one, sees...)); err != nil {
 		return nil, "", errors.Join(err, e.Close())
 	}
 	return e, one, nil
@@ -50,14 +50,25 @@ func (b *bench) containerTrue() error {
 			return err
 		}
 	}
-	const kube = "LIMPET_TEST_KUBE" // By testdata/kubernetes/run.
 	target := os.Getenv(kube)
 	if target == "" {
 		b.report.note("`kubectl exec` was not measured: %s names no pod", kube)
 		return nil
 	}
+	return b.trueIn(program, target, kubectlExec(target)...)
+}
+
+// kube names a pod, by testdata/kubernetes/run.
+const kube = "LIMPET_TEST_KUBE"
+
+func kubectlExec(target string) []string {
 	namespace, pod, _ := strings.Cut(strings.TrimPrefix(target, "kube://"), "/")
-	return b.trueIn(program, target, "kubectl", "exec", "-n", namespace, pod, "--", "bash", "-c")
+	return []string{"kubectl", "exec", "-n", namespace, pod, "--", "bash", "-c"}
+}
+
+// execSide runs a script there by a program that is started for it.
+func (b *bench) execSide(argv []string) *programSide {
+	return &programSide{as: argv[0] + " exec", argv: argv, env: append(b.env[:len(b.env):len(b.env)], "KUBECONFIG="+os.Getenv("KUBECONFIG"))}
 }
 
 func (b *bench) trueByEngine(engine, program string) (err error) {
@@ -75,7 +86,7 @@ func (b *bench) trueByEngine(engine, program string) (err error) {
 
 // trueIn measures it at a target, beside an argv that runs a script there.
 func (b *bench) trueIn(program, target string, argv ...string) error {
-	oneshot := &programSide{as: argv[0] + " exec", argv: argv, env: append(b.env[:len(b.env):len(b.env)], "KUBECONFIG="+os.Getenv("KUBECONFIG"))}
+	oneshot := b.execSide(argv)
 	all, err := b.contestOf("`true` by "+argv[0], "true", b.usual(20), &remoteSide{target: target, executable: program}, oneshot)
 	if err != nil {
 		return err

@@ -28,13 +28,23 @@ func (b *bench) hour() error {
 	return b.hourOf(stages, &visitor{side: &limpetSide{}}, &visitor{side: &bashSide{flag: "-c"}, forgets: true}, "")
 }
 
-// hourOf runs the commands on two sides, in clones of their own, for some rounds.
+// hourOf is hourIn in a directory of its own.
 func (b *bench) hourOf(stages []stage, limpet, bash *visitor, where string, targets ...target) error {
+	return withClones(func(dir string) error { return b.hourIn(dir, stages, limpet, bash, where, targets...) })
+}
+
+// withClones calls do with a directory for clones.
+func withClones(do func(dir string) error) error {
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) // Best effort: it is a temporary directory.
+	return do(dir)
+}
+
+// hourIn runs the commands on two sides, in clones of their own in dir, for some rounds.
+func (b *bench) hourIn(dir string, stages []stage, limpet, bash *visitor, where string, targets ...target) error {
 	limpet.clone, bash.clone = filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	for _, v := range []*visitor{limpet, bash} {
 		if err := b.cloneTo(v.clone); err != nil {
