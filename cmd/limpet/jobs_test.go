@@ -55,16 +55,6 @@ job-cccccccc       lost            -        -      0       -     true
 	assert.Contains(t, jobTable(list, 0), "make ?[31m; all xxxxx")
 }
 
-func TestAPartOfAnIDMeansTheJob(t *testing.T) {
-	for said, want := range map[string]bool{
-		"job-make-abcdefgh": true, "job-make-": true, "make": true, "make-ab": true, "abc": true, "fgh": true, "abcdefgh": true,
-		"ake": false, "bcd": false, "job-b": false,
-	} {
-		assert.Equal(t, want, abbreviates(said, "job-make-abcdefgh"), said)
-	}
-	assert.True(t, abbreviates("abc", "job-abcdefgh"))
-}
-
 func TestAFollowerPrintsWholeLines(t *testing.T) {
 	for _, row := range []struct {
 		chunks []string

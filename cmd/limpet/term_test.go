@@ -316,9 +316,3 @@ func TestWhatAnotherMachineSaysOfATerminalIsPlain(t *testing.T) {
 		assert.Equal(t, want, terminal.ValidID(id), "%q", id)
 	}
 }
-
-func TestWhatResemblesAnIDIsNear(t *testing.T) {
-	for said, want := range map[string]bool{"psqk": true, "pqsl": true, "xpsql": true, "sql": true, "vim": false, "-x": false} {
-		assert.Equal(t, want, resembles(said, "term-psql-abcdefgh"), said)
-	}
-}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 )
 
 // What to say about a command or a flag that there is not: what was meant, if that can be
@@ -115,7 +117,7 @@ func flagError(cmd *cobra.Command, err error, hint string) error {
 func nearest(word string, names []string) string {
 	best, least := "", max(len(word)/3, 1)+1
 	for _, name := range names {
-		wrong := distance(word, name)
+		wrong := noun.Distance(word, name)
 		if len(word) > 1 && (strings.HasPrefix(name, word) || sorted(word) == sorted(name)) {
 			wrong = 1
 		}

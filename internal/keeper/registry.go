@@ -306,14 +306,23 @@ func dead(e entry) Record {
 	return r
 }
 
-// sweepNames forgets the jobs and the terminals of names that nobody remembers, but not while one of them runs.
-func (r *Registry) sweepNames(kept []entry) {
+// Names returns those of which there may be jobs or terminals, whether a session has the name now or not; nil if there
+// is no telling.
+func (r *Registry) Names() []string {
 	all, err := os.ReadDir(filepath.Join(r.dir, byName))
 	if err != nil {
-		return // There are none, or the next one tries again.
+		return nil // There are none, or the next one tries again.
 	}
-	for _, one := range all {
-		name := one.Name()
+	names := make([]string, len(all))
+	for i, one := range all {
+		names[i] = one.Name()
+	}
+	return names
+}
+
+// sweepNames forgets the jobs and the terminals of names that nobody remembers, but not while one of them runs.
+func (r *Registry) sweepNames(kept []entry) {
+	for _, name := range r.Names() {
 		if slices.ContainsFunc(kept, func(e entry) bool { return e.record.Name == name }) || anyRuns(filepath.Join(r.StateDir(name), "jobs")) {
 			continue
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -42,30 +41,6 @@ func Wants(least, most int, what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// Pick finds the name that a user means by a text: the name that is equal to it, or else the only name that
-// begins with it. Found is false if no name does. If several do, the error is a [*UsageError].
-func Pick(cmd *cobra.Command, kind, said string, all []string) (name string, found bool, err error) {
-	if said == "" {
-		return "", false, Usagef(cmd, `"" is no %s; is a variable empty?`, kind)
-	}
-	if slices.Contains(all, said) {
-		return said, true, nil
-	}
-	var like []string
-	for _, name := range all {
-		if strings.HasPrefix(name, said) {
-			like = append(like, name)
-		}
-	}
-	switch len(like) {
-	case 0:
-		return "", false, nil
-	case 1:
-		return like[0], true, nil
-	}
-	return "", false, Usagef(cmd, "%q means %d %ss: %s; write more of the one that is meant", said, len(like), kind, Some(like))
 }
 
 // Some lists names, but no more than a line or two.
