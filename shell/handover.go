@@ -25,7 +25,7 @@ import (
 // of the request.
 var ErrHandedOver = errors.New("handed over")
 
-// ErrNothingRuns means that there is no command to be handed over, or one with Stdin,
+// ErrNothingRuns means that there is no command to be handed over, or one whose Stdin has not ended,
 // which cannot be.
 var ErrNothingRuns = errors.New("shell: no command runs that could be handed over")
 
@@ -55,11 +55,14 @@ func (s *PersistentShell) HandOver() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.handOver == nil {
+	switch {
+	case s.offered == nil:
 		return ErrNothingRuns
+	case s.offered.inlet.copies():
+		return fmt.Errorf("%w: what runs reads standard input, which has not ended", ErrNothingRuns)
 	}
 	select {
-	case s.handOver <- struct{}{}:
+	case s.offered.handOver <- struct{}{}:
 	default: // Somebody else has asked for it.
 	}
 	return nil
@@ -70,15 +73,15 @@ func isHandedOver(err error) bool {
 	return ok
 }
 
-// offered lets HandOver reach the command that starts now.
-func (s *PersistentShell) offered(r *running) (done func()) {
+// offer lets HandOver reach the command that starts now.
+func (s *PersistentShell) offer(r *running) (done func()) {
 	r.handOver = make(chan struct{}, 1)
 	s.mu.Lock()
-	s.handOver = r.handOver
+	s.offered = r
 	s.mu.Unlock()
 	return func() {
 		s.mu.Lock()
-		s.handOver = nil
+		s.offered = nil
 		s.mu.Unlock()
 	}
 }
@@ -153,6 +156,7 @@ func (s *PersistentShell) part(h *Running) {
 		d.lost = append(d.lost, fmt.Sprintf("job %s, which runs on but is no job of the new bash", job))
 		s.orphans = append(s.orphans, proc.ID{PID: job.PID, Start: job.Start})
 	}
+	d.state.Begin, d.state.Nameless = b.options, b.nameless
 	d.lost = append(d.lost, b.unsavable(d.state)...)
 	s.bash, s.died = nil, d
 

@@ -70,7 +70,7 @@ func whyUnreadable(file string) error {
 var errUnreadable = errors.New("bash cannot read it, where it runs, or it is a directory")
 
 func (b *bash) initScript(ctx context.Context, script string) (command.Result, error) {
-	res, err := b.run(ctx, command.Request{Script: script, Timeout: -1, IdleTimeout: -1})
+	res, err := b.run(ctx, command.Request{Script: script, Timeout: -1, IdleTimeout: -1}, nil)
 	if errors.Is(err, errStartTimeout) {
 		return res, &StartError{Argv: b.argv(), Code: -1, Err: fmt.Errorf("%w (it was running: %s)", errStartTimeout, script)}
 	}

@@ -23,9 +23,10 @@ type inlet struct {
 	over chan struct{} // closed when the command has ended
 	once sync.Once
 
-	mu  sync.Mutex
-	to  *os.File // while it is open
-	err error    // of the Reader
+	mu   sync.Mutex
+	to   *os.File // while it is open
+	done bool     // bash has all that it will get
+	err  error    // of the Reader
 }
 
 // newInlet makes the pipe. Call end.
@@ -106,6 +107,7 @@ func (in *inlet) open() bool {
 func (in *inlet) close() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.done = true
 	if in.to != nil {
 		_ = in.to.Close() // What was written is bash's. A Write that waits ends.
 	}
@@ -128,6 +130,16 @@ func (in *inlet) end() {
 	in.once.Do(func() { close(in.over) })
 	in.close()
 	_ = os.Remove(in.path) // It may be gone, with all files of the session.
+}
+
+// copies reports whether there may be more to read than bash has.
+func (in *inlet) copies() bool {
+	if in == nil {
+		return false
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return !in.done
 }
 
 // failure is the error of the Reader, as far as it is known.

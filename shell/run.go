@@ -20,8 +20,9 @@ import (
 	"github.com/limpet-sh/limpet/transport"
 )
 
-// run is the life of a command in bash: render, write, wait, collect.
-func (b *bash) run(ctx context.Context, req command.Request) (command.Result, error) {
+// run is the life of a command in bash: render, write, wait, collect. Begun is called right before it is sent, and
+// what it returns behind it; nil for a command that is not the caller's.
+func (b *bash) run(ctx context.Context, req command.Request, begun func(*running) (done func())) (command.Result, error) {
 	started := time.Now()
 	nothing := command.Result{ExitCode: command.CodeUnknown, Started: started}
 	if err := b.exchange.Renew(); err != nil {
@@ -42,7 +43,10 @@ func (b *bash) run(ctx context.Context, req command.Request) (command.Result, er
 	b.processes.note(started)
 	r.born = proc.Now()
 	b.conn.Forget()
-	done := b.shell.offered(r) // Before it runs: it may ask for it itself.
+	done := func() {}
+	if begun != nil {
+		done = begun(r) // It may call HandOver itself.
+	}
 	if err := r.Send(); err != nil {
 		done()
 		<-b.conn.Done() // It cannot read any more: it is about to be.

@@ -59,11 +59,11 @@ type PersistentShell struct {
 	asks   *askpass.Server        // nil: programs are left to ask as they like
 	ticket atomic.Bool            // sudo may remember a password
 
-	mu       sync.Mutex // after turn, never the other way round
-	dir      string
-	cancel   context.CancelCauseFunc // of the command that runs; nil when idle
-	handOver chan struct{}           // asks it to be handed over; nil when idle
-	saves    *saver
+	mu      sync.Mutex // after turn, never the other way round
+	dir     string
+	cancel  context.CancelCauseFunc // of the command that runs; nil when idle
+	offered *running                // HandOver may have it; nil when idle, or what runs is not the caller's
+	saves   *saver
 
 	closing  chan struct{} // closed by the first Close
 	closeOne sync.Once
@@ -221,7 +221,7 @@ func (s *PersistentShell) do(ctx context.Context, req command.Request) (command.
 		if own {
 			return s.doStdin(ctx, req)
 		}
-		return s.bash.run(ctx, req)
+		return s.bash.run(ctx, req, s.offer)
 	}
 	res, err := run()
 	if errors.Is(err, errNotRun) {

@@ -72,7 +72,7 @@ func (b *bash) runInternal(ctx context.Context, script string, limit int64) (com
 	own := *opts
 	own.OutputLimit = limit
 	b.opts = &own
-	res, err := b.run(ctx, command.Request{Script: script, Timeout: -1, IdleTimeout: -1})
+	res, err := b.run(ctx, command.Request{Script: script, Timeout: -1, IdleTimeout: -1}, nil)
 	b.opts, b.status = opts, status
 	return res, err
 }
