@@ -10,6 +10,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/limits"
+	"github.com/limpet-sh/limpet/internal/script"
 	"github.com/limpet-sh/limpet/oneshot"
 )
 
@@ -43,7 +44,7 @@ func (s *PersistentShell) doStdin(ctx context.Context, req command.Request) (com
 // way that needs no quoting; a fresh bash costs ten times as much anyway.
 func (b *bash) environ(ctx context.Context) ([]string, error) {
 	const longest = 16 << 20 // Linux allows no environment that large.
-	res, err := b.runInternal(ctx, "("+string(b.exchange.Names)+printEnviron+")", longest)
+	res, err := b.runInternal(ctx, printEnviron(b.exchange.Names), longest)
 	if err != nil {
 		return nil, fmt.Errorf("shell: reading the shell's environment: %w", err)
 	}
@@ -63,8 +64,10 @@ func (b *bash) environ(ctx context.Context) ([]string, error) {
 }
 
 // printEnviron takes env where all systems have it, but for containers of little more than a busybox: what PATH has may
-// be something else.
-const printEnviron = "[[ -x /usr/bin/env ]] && exec /usr/bin/env -0; exec /bin/env -0"
+// be something else. "[[" is no builtin, and has no name but its own.
+func printEnviron(n script.Names) string {
+	return fmt.Sprintf("([[ -x /usr/bin/env ]] && %[1]sexec /usr/bin/env -0; %[1]sexec /bin/env -0)", n)
+}
 
 // runInternal runs a script of limpet's own that leaves the shell as it was.
 func (b *bash) runInternal(ctx context.Context, script string, limit int64) (command.Result, error) {
