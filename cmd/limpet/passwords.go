@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -100,16 +99,17 @@ func (k *keptShell) askPasswords(ask passwords) error {
 	if ask == nil {
 		return nil
 	}
-	keeper, err := proc.Read(k.Record.PID)
-	if errors.Is(err, errors.ErrUnsupported) {
+	if _, err := proc.Read(os.Getpid()); errors.Is(err, errors.ErrUnsupported) {
 		return nil // There is no /proc.
 	}
-	if err != nil {
-		return fmt.Errorf("looking at the process that keeps the session: %w", err)
-	}
+	var err error
 	k.asks, err = askpass.Serve(askpass.Options{Ask: ask, Shell: func(st proc.Stat) bool {
-		now, err := proc.Read(st.PPID)
-		return err == nil && now.ID() == keeper.ID()
+		parent, err := proc.Read(st.PPID)
+		if err != nil {
+			return false
+		}
+		keeper, err := k.Process() // At each question: an upgrade has made another one.
+		return err == nil && parent.ID() == keeper
 	}})
 	return err
 }

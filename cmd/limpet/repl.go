@@ -115,7 +115,7 @@ func replKept(cmd *cobra.Command, kept *keptFlags, flags *shellFlags, gate *gate
 		return err
 	}
 	defer sh.Disconnect()
-	r := repl{sh: sh, signals: signals, console: console, home: homeOf(os.Environ()), mergeStderr: flags.mergeStderr, gate: gate}
+	r := repl{sh: sh, signals: signals, console: console, home: homeOf(os.Environ()), mergeStderr: flags.mergeStderr, gate: gate, stays: kept.name != ""}
 	return r.start()
 }
 
@@ -154,6 +154,7 @@ type repl struct {
 	mergeStderr bool
 	gate        *gate // nil: all may run
 	audit       *ownShell
+	stays       bool // the session does: what runs in it runs on when the terminal is gone
 
 	status  int          // the exit code of the last command
 	reading <-chan reply // the read that is under way; nil if there is none
@@ -314,27 +315,40 @@ func (r *repl) run(statement string) (leave bool, _ error) {
 }
 
 // do runs a statement. SIGINT stops it; any other signal does so too and comes
-// back, because it is meant for limpet.
-func (r *repl) do(statement string) (res command.Result, err error, told error) {
+// back, because it is meant for limpet. A SIGHUP only comes back if the session stays.
+func (r *repl) do(statement string) (_ command.Result, err error, told error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	done := make(chan struct{})
+	left := false
+	defer func() {
+		if !left {
+			cancel(nil)
+		}
+	}()
+	type outcome struct {
+		res command.Result
+		err error
+	}
+	done := make(chan outcome, 1)
 	go func() {
-		defer close(done)
 		refused := r.gate.check(ctx, r.sh, r.console, "", statement)
-		res, err = r.audit.runs(r.sh.Dir(), statement, refused, func() (command.Result, error) {
+		res, err := r.audit.runs(r.sh.Dir(), statement, refused, func() (command.Result, error) {
 			return r.gate.run(ctx, r.sh, r.console, "", statement, command.Request{
 				Script: statement, Stdout: &r.console.stdout, Stderr: &r.console.stderr, MergeStderr: r.mergeStderr,
 			})
 		})
+		done <- outcome{res, err}
 	}()
 	for {
 		select {
-		case <-done:
-			return res, err, told
+		case o := <-done:
+			return o.res, o.err, told
 		case sig := <-r.signals:
 			if sig == syscall.SIGQUIT { // As in an interactive bash.
 				continue
+			}
+			if sig == syscall.SIGHUP && r.stays {
+				left = true // The call ends when limpet lets go of the session, which is no stop.
+				return command.Result{}, nil, &signalError{syscall.SIGHUP}
 			}
 			stop := &signalError{sig.(syscall.Signal)}
 			if sig != syscall.SIGINT {

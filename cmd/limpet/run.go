@@ -364,14 +364,14 @@ func (r *runner) tell(script string, res command.Result, err error, last bool) e
 	case res.Denied != "":
 		r.console.notef("perhaps because %s", flagNames.Replace(res.Denied))
 	}
-	if res.Restart != nil && !r.flags.json && (err != nil || !last) {
-		// After the last script nobody misses the old bash.
+	missed := !last || r.flags.kept.name != "" // Else nobody uses the shell any more.
+	if res.Restart != nil && !r.flags.json && (err != nil || missed) {
 		r.console.notef("%s", explain(restartNews{res.Restart}))
 	}
 	switch {
 	case r.flags.receipt:
 		r.console.notef("%s", receiptLine(res, err))
-	case len(res.Receipt.NotKept) > 0 && !r.flags.json && !last: // As above.
+	case len(res.Receipt.NotKept) > 0 && !r.flags.json && missed:
 		r.console.notef("%s", notKept(res.Receipt))
 	}
 	return nil

@@ -49,6 +49,16 @@ type Kept struct {
 	at       atomic.Pointer[string] // the ID of the keeper that it leads to
 }
 
+// Process returns the process that keeps the session now, on this machine: an upgrade makes another one.
+func (k *Kept) Process() (proc.ID, error) {
+	record, err := readRecord(filepath.Join(k.registry.dir, *k.at.Load()))
+	if err != nil {
+		return proc.ID{}, err
+	}
+	st, err := proc.Read(record.PID)
+	return st.ID(), err
+}
+
 // Disconnect lets go of the session, which stays.
 func (k *Kept) Disconnect() { k.client.Disconnect() }
 
