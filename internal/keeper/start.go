@@ -68,9 +68,6 @@ func (r *Registry) launch(dir string, record Record, claim *os.File, last []stri
 	if err := inherit(dir, last); err != nil {
 		return 0, err
 	}
-	if err := record.write(dir); err != nil {
-		return 0, err
-	}
 	said, err := os.OpenFile(filepath.Join(dir, saidFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, statedir.FileMode)
 	if err != nil {
 		return 0, err
@@ -86,6 +83,10 @@ func (r *Registry) launch(dir string, record Record, claim *os.File, last []stri
 		return 0, err
 	}
 	defer listener.Close() // As above.
+	// From now on it is found, by who does not hold the names, too: that its socket is not there would mean that it ends.
+	if err := record.write(dir); err != nil {
+		return 0, err
+	}
 
 	cmd := r.Execute(dir)
 	cmd.Dir, cmd.Env = "/", record.Spec.Env
