@@ -27,7 +27,7 @@ type Options struct {
 	// Bash runs the commands, 4.4 or newer. Empty means the first in PATH.
 	Bash string
 
-	// Dir is where jobs run that do not say. Empty means the program's directory.
+	// Dir is where jobs run that do not say. Empty means the program's directory at each start.
 	Dir string
 
 	// Env is the environment of the jobs. Nil means that of shells

@@ -72,8 +72,10 @@ func Open(dir string, opts *Options) (*Registry, error) {
 	if r.dir, err = filepath.Abs(dir); err != nil {
 		return fail(err, "")
 	}
-	if r.opts.Dir, err = filepath.Abs(r.opts.Dir); err != nil {
-		return fail(err, "")
+	if r.opts.Dir != "" { // Else it is the program's at each start: it may be gone by now.
+		if r.opts.Dir, err = filepath.Abs(r.opts.Dir); err != nil {
+			return fail(err, "")
+		}
 	}
 	if r.opts.ReadOnly {
 		if st, err := os.Stat(r.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -137,7 +137,7 @@ func (r *Registry) resolve(s Spec) (Spec, error) {
 		}
 	}
 	var err error
-	if s.Dir, err = filepath.Abs(dir); err != nil {
+	if s.Dir, err = transport.AbsDir(dir); err != nil {
 		return s, err
 	}
 	if err := transport.CheckDir(s.Dir); err != nil {

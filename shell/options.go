@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -187,11 +186,8 @@ func (o *Options) withDefaults() (Options, error) {
 	if opts.Bash, err = transport.FindBash(opts.Bash); err != nil {
 		return opts, err
 	}
-	if opts.Dir == "" {
-		opts.Dir = "."
-	}
-	if opts.Dir, err = filepath.Abs(opts.Dir); err != nil {
-		return opts, &DirError{Dir: opts.Dir, Err: err}
+	if opts.Dir, err = transport.AbsDir(opts.Dir); err != nil {
+		return opts, err
 	}
 	if err := transport.CheckDir(opts.Dir); err != nil && opts.State.restore() == nil {
 		return opts, err

@@ -1,10 +1,12 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -72,6 +74,16 @@ var errNotDir = errors.New("not a directory")
 // CheckDir returns a [*DirError] if dir is not a directory to start in, on this
 // machine.
 func CheckDir(dir string) error { return checkDir(dir, os.Stat) }
+
+// AbsDir makes a directory absolute. Empty means the program's, which may be gone: the error is a [*DirError] then. Whether
+// another one is there is for [CheckDir].
+func AbsDir(dir string) (string, error) {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return "", &DirError{Dir: cmp.Or(dir, "."), Err: err}
+	}
+	return full, nil
+}
 
 // CheckDirOf is CheckDir for what the process of the Conn sees. It is nil where there is
 // no telling: the process finds out.

@@ -184,10 +184,7 @@ With --json it prints one object a line.`,
 			if err != nil {
 				return err
 			}
-			dir, err := os.Getwd()
-			if err != nil {
-				return err
-			}
+			dir, _ := os.Getwd() // Where it is gone, no project's rules hold.
 			project, err := projectRules(dir)
 			if err != nil {
 				return err
