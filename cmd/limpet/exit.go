@@ -62,7 +62,7 @@ var exitCodes = []exitCode{
 	{codeCannot, "", "there is a bash, but it could not be started, or the sandbox cannot be enforced; with --approve, the script was not approved, and did not run", cannotRun},
 	{codeNotFound, "", "there is no bash", notFound},
 	{codeSignal, "128+n", "signal n ended the last command", nil},
-	{codeSignal + 1, "", "limpet got SIGHUP, and stopped the command", got(syscall.SIGHUP)},
+	{codeSignal + 1, "", "limpet got SIGHUP, and stopped the command, unless that is in a session by name", got(syscall.SIGHUP)},
 	{codeSignal + 2, "", "limpet got SIGINT (Ctrl-C), and stopped the command", got(syscall.SIGINT)},
 	{codeSignal + 3, "", "limpet run got SIGQUIT (Ctrl-\\), and stopped the command", got(syscall.SIGQUIT)},
 	{codeSignal + 13, "", "nobody reads the output any more, as behind | head; the command was stopped", got(syscall.SIGPIPE)},
