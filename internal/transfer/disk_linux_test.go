@@ -30,6 +30,24 @@ func TestAFullDiskIsSaid(t *testing.T) {
 	})
 }
 
+// Each of the files would have room, had it the disk for itself.
+func TestOfSeveralFilesThatFillADiskNothingIsLeft(t *testing.T) {
+	both(t, func(t *testing.T, way func(*testing.T, string, string) (transfer.Source, transfer.Sink, string, string)) {
+		source, dest := filepath.Join(testenv.TempDir(t), "s"), testenv.MountTmpfs(t, "size=6m", 0)
+		for _, name := range []string{"a", "b", "c"} {
+			write(t, filepath.Join(source, name), random(t, 4<<20), 0o600)
+		}
+		from, to, path, as := way(t, source, dest)
+		err := transfer.New(from, to, nil).Copy(testenv.Context(t), path, as)
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		left, err := os.ReadDir(filepath.Join(dest, "s"))
+		require.NoError(t, err)
+		for _, one := range left { // One may have been quicker.
+			assert.NotContains(t, one.Name(), ".limpet-part")
+		}
+	})
+}
+
 // The disk was large enough when the file began.
 func TestADiskThatGetsFullIsSaid(t *testing.T) {
 	both(t, func(t *testing.T, way func(*testing.T, string, string) (transfer.Source, transfer.Sink, string, string)) {
@@ -46,5 +64,19 @@ func TestADiskThatGetsFullIsSaid(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, left, 1)
 		assert.Equal(t, "other", left[0].Name(), "nothing is left of the file")
+	})
+}
+
+func TestAFileThatHasNoSizeIsNotCopiedAsAnEmptyOne(t *testing.T) {
+	both(t, func(t *testing.T, way func(*testing.T, string, string) (transfer.Source, transfer.Sink, string, string)) {
+		dest := testenv.TempDir(t)
+		from, to, path, as := way(t, "/proc/self/status", dest)
+		var n noted
+		require.ErrorIs(t, transfer.New(from, to, n.options()).Copy(testenv.Context(t), path, as), transfer.ErrPartly)
+		require.Len(t, n.failed, 1)
+		assert.Contains(t, n.failed[0], "it has no size before it is read")
+		left, err := os.ReadDir(dest)
+		require.NoError(t, err)
+		assert.Empty(t, left)
 	})
 }

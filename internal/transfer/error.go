@@ -39,6 +39,7 @@ var (
 
 	errSpoiled = errors.New("what came is not what was sent: its SHA-256 is another one")
 	errLonger  = errors.New("there is more of it than was announced")
+	errUnsized = errors.New("it has no size before it is read, as files of the kernel (/proc, /sys), which cannot be copied: print it instead")
 	errShorter = errors.New("there is less of it than was announced")
 	errTaken   = errors.New("another copy writes it now")
 	errBehind  = errors.New("a part of it is gone that was written") // It is sent again.

@@ -54,6 +54,8 @@ func (w *walk) try(ctx context.Context, from, to string, e Entry, resume bool) (
 	switch {
 	case err == nil:
 		return have.Offset, file.Commit(ctx, end)
+	case noRoom(context.Cause(ctx)): // Another file has found that out: this one must not take it.
+		file.Discard()
 	case ctx.Err() != nil, w.opts.Lost(err), errors.Is(err, errBehind):
 		file.Keep()
 	default:

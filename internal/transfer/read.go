@@ -84,7 +84,11 @@ func (l *Local) read(ctx context.Context, root, path string, e Entry, from State
 	if err != nil {
 		return end, err
 	}
-	if after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
+	more, _ := f.ReadAt(b[:1], e.Size) // An error is no more, either.
+	if more > 0 && after.Size() == 0 {
+		return end, errUnsized
+	}
+	if more > 0 || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
 		return end, ErrChanged
 	}
 	return End{Size: e.Size, Sum: sum.Sum(nil)}, nil

@@ -84,13 +84,16 @@ func (w *remoteWriter) Write(ctx context.Context, offset int64, b []byte) error 
 }
 
 // Commit implements [Writer].
-func (w *remoteWriter) Commit(_ context.Context, end End) error {
+func (w *remoteWriter) Commit(ctx context.Context, end End) error {
 	err := w.send(w.life, w.next(&end))
 	failed := w.failed()
 	w.end(err) // With the last one all are there, or none of the others will do.
 	w.flying.Wait()
 	if failed != nil && err != nil {
 		err = failed // It came first.
+	}
+	if err != nil && ctx.Err() != nil { // Else the other side has let go of it, or cannot be told.
+		w.release(noRoom(context.Cause(ctx)))
 	}
 	return err
 }
