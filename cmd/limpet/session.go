@@ -185,10 +185,33 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	if ended, ok := errors.AsType[*wire.EndedError](err); ok {
 		res.ExitCode = ended.Code
 	}
+	if err != nil && ctx.Err() == nil {
+		err = k.unstarted(ctx, err)
+	}
 	if errors.Is(err, shell.ErrBusy) {
 		err = fmt.Errorf("nothing ran: session %q is busy with: %s%w", k.Name(), k.running(ctx), silent{err})
 	}
 	return res, err
+}
+
+// unstarted is the error of a command, with what becomes of a session whose shell has not been started by then: one that was made for
+// this command is closed, as its name would be taken by one that nobody can use.
+func (k *keptShell) unstarted(ctx context.Context, err error) error {
+	info, e := k.Info(ctx)
+	if e != nil || info.State != session.Unused || info.Jobs+info.Terminals > 0 || info.Commands > 1 {
+		return err
+	}
+	if !k.Made {
+		on := ""
+		if k.host != nil {
+			on = " --on TARGET"
+		}
+		return fmt.Errorf("%w; limpet session close%s %s ends the session, so that it can be made anew", err, on, k.Name())
+	}
+	if e := k.place.Close(ctx, k.Kept); e != nil {
+		return fmt.Errorf("%w; the session stays: %w", err, e)
+	}
+	return fmt.Errorf("%w; session %q, which was new, is closed again", err, k.Name())
 }
 
 // atOnce is how long a command waits for its turn that is not to wait: another caller may be about
