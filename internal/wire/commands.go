@@ -32,8 +32,12 @@ func (h *Handler) postCommand(s session.Handle, w http.ResponseWriter, r *http.R
 	if _, _, err := offsets(r); err != nil {
 		return nil, err
 	}
-	over := func() {}
-	if _, err := h.book.get(s.Name(), req.ID); err != nil { // It is a new one.
+	one, err := h.book.find(s.Name(), req)
+	if err != nil {
+		return nil, err
+	}
+	found := one != nil
+	if !found {
 		ctx, cancel := r.Context(), func() {}
 		if req.Deadline > 0 {
 			ctx, cancel = context.WithTimeout(ctx, time.Duration(req.Deadline))
@@ -43,14 +47,12 @@ func (h *Handler) postCommand(s session.Handle, w http.ResponseWriter, r *http.R
 		if err != nil {
 			return nil, err
 		}
-		over = leave
-	}
-	one, found, err := h.book.begin(s, req, r.PathValue("mark"), over)
-	if err != nil || found {
-		over()
-	}
-	if err != nil {
-		return nil, err
+		if one, found, err = h.book.begin(s, req, r.PathValue("mark"), leave); err != nil || found {
+			leave()
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	w.Header().Set(headFound, strconv.FormatBool(found))
 	if q := r.URL.Query(); q.Has("out") || q.Has("err") {

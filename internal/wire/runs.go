@@ -109,20 +109,36 @@ func newBook(noted func(script, dir string), journal func() Journal) *book {
 	return b
 }
 
-// begin returns the command of a request's id, which it starts in a session unless it was asked
-// for before; with a mark, as [session.Session.DoAt] does. Over is called when a command that was started has ended.
-func (b *book) begin(s session.Handle, req request, mark string, over func()) (r *run, found bool, err error) {
-	if err := checkID(req.ID); err != nil {
-		return nil, false, err
-	}
+// find returns the command that a request of this session asks for again; nil if begin would start one, for which the gate must be passed.
+func (b *book) find(name string, req request) (*run, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before := b.runs[req.ID]
-	if r := before; r != nil && !r.nothingRan() {
-		if r.session != s.Name() || !r.request.same(req) {
-			return nil, false, ErrOtherCommand
-		}
-		return r, true, nil
+	return b.found(name, req)
+}
+
+// found is find. The caller holds mu.
+func (b *book) found(name string, req request) (*run, error) {
+	if err := checkID(req.ID); err != nil {
+		return nil, err
+	}
+	switch r := b.runs[req.ID]; {
+	case r == nil || r.nothingRan():
+		return nil, nil
+	case r.session != name || !r.request.same(req):
+		return nil, ErrOtherCommand
+	default:
+		return r, nil
+	}
+}
+
+// begin returns the command of a request's id, which it starts in a session unless it was asked
+// for before; with a mark, as [session.Session.DoAt] does. Over is called when a command that was started has ended. The caller has passed
+// the gate.
+func (b *book) begin(s session.Handle, req request, mark string, over func()) (r *run, found bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r, err := b.found(s.Name(), req); r != nil || err != nil {
+		return r, err == nil, err
 	}
 	if b.closed {
 		return nil, false, session.ErrClosed
@@ -137,7 +153,7 @@ func (b *book) begin(s session.Handle, req request, mark string, over func()) (r
 	if err := b.ask(req); err != nil {
 		return nil, false, err
 	}
-	if before != nil { // Nothing ran of that.
+	if before := b.runs[req.ID]; before != nil { // Nothing ran of that.
 		b.order = slices.DeleteFunc(b.order, func(r *run) bool { return r == before })
 	}
 	r = &run{session: s.Name(), request: req, asked: b.now(), streams: newStreams(), over: make(chan struct{})}

@@ -82,6 +82,7 @@ func (s *sessions) List(context.Context) ([]session.Info, error) { return s.r.Li
 // served is a program with a session s that others reach.
 type served struct {
 	sessions *sessions
+	handler  *wire.Handler
 	dial     func(ctx context.Context) (net.Conn, error)
 	dir      string // of the socket
 }
@@ -95,6 +96,7 @@ func serve(t *testing.T, way string) *served {
 	require.NoError(t, err)
 	s := &served{sessions: &sessions{r, own}}
 	handler := wire.NewHandler(s.sessions, wire.Hello{Version: "test", PID: os.Getpid()})
+	s.handler = handler
 	server := socket.NewServer(handler, wire.Refuse)
 	switch way {
 	case "pipe":
