@@ -229,6 +229,9 @@ func (h *Host) open(ctx context.Context, name string, in connect.Open) (*keeper.
 // kept is a session of there, about which requests are sent by a transport.
 func (h *Host) kept(by http.RoundTripper, o keeper.Opened) *keeper.Kept {
 	client := wire.NewClientOver(by)
+	if h.opts.Reconnect > 0 {
+		client.Away = h.opts.Reconnect + overdue
+	}
 	client.Follow = func(ctx context.Context) bool {
 		var said connect.Found
 		err := asking(by).Call(ctx, jsonhttp.Request{Method: http.MethodPost, Path: below(o.Record.Name) + followPath, Again: true}, &said)
@@ -236,6 +239,10 @@ func (h *Host) kept(by http.RoundTripper, o keeper.Opened) *keeper.Kept {
 	}
 	return keeper.Elsewhere(h, client, o)
 }
+
+// overdue is how much longer than Options.Reconnect a command waits for its caller: the other machine may notice first that the connection is lost,
+// by up to 40 s, and the last dial takes its time.
+const overdue = 2 * time.Minute
 
 // followPath is that of the request, below a session, which looks for another keeper of it.
 const followPath = "/follow"

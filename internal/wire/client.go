@@ -34,6 +34,10 @@ type Client struct {
 	// call.
 	Follow func(ctx context.Context) bool
 
+	// Away is how long this client may be away, when its connection is lost, before it comes back to a command. So long the command's input stays
+	// open: later it ends, and what comes of the command is an error. 0 means 30 s. Set it before the first call.
+	Away time.Duration
+
 	http      *jsonhttp.Client
 	dial      func(ctx context.Context) (net.Conn, error)
 	transport http.RoundTripper // of http, for who speaks another protocol to the same program

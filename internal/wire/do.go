@@ -50,7 +50,7 @@ func (s *Session) DoAt(ctx context.Context, mark string, req command.Request) (c
 	if ctx.Err() != nil {
 		return nothing, fmt.Errorf("nothing ran: %w", context.Cause(ctx))
 	}
-	d := &doing{s: s, mark: mark, id: cmp.Or(req.ID, rand.Text()), req: req, end: make(chan came, 2), accepted: make(chan struct{}), fed: make(chan error, 1)}
+	d := &doing{s: s, mark: mark, id: cmp.Or(req.ID, rand.Text()), req: req, end: make(chan came, 2), accepted: make(chan struct{}), fed: make(chan error, 2)}
 	res, err := d.run(ctx)
 	return res, d.ofCaller(ctx, err)
 }
@@ -66,7 +66,7 @@ type doing struct {
 	end      chan came     // what came of it: from the stream, and from one beside it that has no output
 	accepted chan struct{} // closed when the other program has it
 	sent     bool          // it was asked for, and no answer came
-	fed      chan error    // what went wrong with stdin
+	fed      chan error    // what went wrong with stdin: the first counts
 
 	at      [2]int64 // what is to come next of each stream
 	failed  [2]error // of the Writers
@@ -252,6 +252,7 @@ func (d *doing) ask(ctx context.Context) []any {
 	default:
 	}
 	r := requestOf(d.id, d.req)
+	r.Away = int64(d.s.c.Away)
 	r.Quiet = d.req.Stdout == nil && d.req.Stderr == nil
 	if deadline, ok := ctx.Deadline(); ok {
 		r.Deadline = max(int64(time.Until(deadline)), 1)
@@ -351,7 +352,12 @@ func (d *doing) feed(life context.Context) {
 			d.fed <- err // First: the command may end with its input.
 		}
 		said, failed := d.put(life, offset, b[:n], err != nil)
-		if failed != nil && err == nil {
+		sent := offset + int64(n)
+		short := failed == nil && !said.Ended && said.Next < sent // An older program says no more of an input that it has ended.
+		if short {
+			failed = fmt.Errorf("%d bytes of it were taken, and %d were sent", said.Next, sent)
+		}
+		if failed != nil && (err == nil || short) {
 			d.fed <- failed // The command gets no more, and an end once this one is missed there.
 		}
 		if failed != nil || said.Ended || err != nil {

@@ -29,7 +29,8 @@
 //	GET  ./commands/ID              how far it is, and, when it has ended, what came of it
 //	GET  ./commands/ID/output?out=N&err=N    a stream: what is printed from those offsets on. A stream that is not named is left out
 //	POST ./commands/ID/stdin?offset=N        a piece of at most 256 KiB, when the one before it was read; &eof=1 with
-//	                                the last. {"next": N}, the offset of the next one; "ended" if nobody reads any more
+//	                                the last. {"next": N}, the offset of the next one; "ended" if nobody reads any more. What comes
+//	                                behind the end is an error
 //	POST ./commands/ID/stop         stops it, as the end of its caller's context does
 //
 //	POST ./mcp                      {"alone", "options"}; 101, and from then on the Model Context Protocol, a message a line
@@ -65,6 +66,7 @@
 // here: nothing was done, and they are to be sent there.
 //
 // Fields are only added, and unknown ones are ignored. A header has at most 32 KiB, a body 8 MiB. A
-// command runs on when its caller's connection breaks. Commands that have ended are kept: the last
+// command runs on when its caller's connection breaks. Its stdin stays open for 30 s then, or "away_ns" of its request; if nobody reads its output
+// by then the stdin ends, what comes of the command is an error that says so, and so is each further piece. Commands that have ended are kept: the last
 // 64, and for an hour as many as there is room for.
 package wire

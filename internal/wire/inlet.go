@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
 // inlet is the standard input of a command, which comes in pieces. Each says where it begins, so
@@ -14,7 +15,8 @@ type inlet struct {
 	b     []byte
 	next  int64 // the offset of the next piece
 	eof   bool
-	ended bool // nobody reads any more
+	cut   error // nil unless the client was away for too long before it had sent all
+	ended bool  // nobody reads any more
 	news  chan struct{}
 }
 
@@ -26,7 +28,8 @@ func (in *inlet) told() {
 	in.news = make(chan struct{})
 }
 
-// Read waits for a piece. It ends when all has come, and when the command has ended.
+// Read waits for a piece. It ends when all has come, and when the command has ended. It fails if the client that sends the pieces does not come
+// back: to the command that is an end as well, but what came of the command has the error then.
 func (in *inlet) Read(p []byte) (int, error) {
 	for {
 		in.mu.Lock()
@@ -43,6 +46,9 @@ func (in *inlet) Read(p []byte) (int, error) {
 			}
 			in.mu.Unlock()
 			return n, nil
+		case in.cut != nil:
+			defer in.mu.Unlock()
+			return 0, in.cut
 		case in.eof:
 			in.mu.Unlock()
 			return 0, io.EOF
@@ -58,20 +64,24 @@ func (in *inlet) Read(p []byte) (int, error) {
 func (in *inlet) put(ctx context.Context, offset int64, b []byte, eof bool) (took, error) {
 	for {
 		in.mu.Lock()
-		if in.ended {
+		switch end := offset + int64(len(b)); {
+		case in.cut != nil: // First: the command may have ended by its early end of input.
+			defer in.mu.Unlock()
+			return took{Next: in.next}, in.cut
+		case in.ended:
 			defer in.mu.Unlock()
 			return took{Next: in.next, Ended: true}, nil
-		}
-		if offset > in.next {
+		case offset > in.next:
 			defer in.mu.Unlock()
 			return took{Next: in.next}, fmt.Errorf("the piece begins at %d, and the next one is at %d", offset, in.next)
-		}
-		if len(in.b) == 0 {
+		case in.eof && end > in.next:
 			defer in.mu.Unlock()
-			have := min(in.next-offset, int64(len(b)))
-			if b = b[have:]; len(b) > 0 && !in.eof {
-				in.b = b
-				in.next += int64(len(b))
+			return took{Next: in.next}, fmt.Errorf("the piece goes to %d, and the input was said to end at %d", end, in.next)
+		case len(in.b) == 0:
+			defer in.mu.Unlock()
+			if end > in.next {
+				in.b = b[in.next-offset:]
+				in.next = end
 			}
 			in.eof = in.eof || eof
 			in.told()
@@ -87,11 +97,14 @@ func (in *inlet) put(ctx context.Context, offset int64, b []byte, eof bool) (too
 	}
 }
 
-// finish says that no more will come.
-func (in *inlet) finish() {
+// abandon says that no more will come, since the client that sends it was away for too long. If the input has ended before, that means nothing.
+func (in *inlet) abandon(away time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.eof = true
+	if in.eof || in.ended || in.cut != nil {
+		return
+	}
+	in.cut = fmt.Errorf("the client that sends it was away for %v: the command was given %d bytes and then the end of its input, which may be too early", away, in.next)
 	in.told()
 }
 

@@ -156,14 +156,14 @@ func (b *book) begin(s session.Handle, req request, mark string, over func()) (r
 	if before := b.runs[req.ID]; before != nil { // Nothing ran of that.
 		b.order = slices.DeleteFunc(b.order, func(r *run) bool { return r == before })
 	}
-	r = &run{session: s.Name(), request: req, asked: b.now(), streams: newStreams(), over: make(chan struct{})}
+	r = &run{session: s.Name(), request: req, asked: b.now(), streams: newStreams(req.away()), over: make(chan struct{})}
 	value := req.value()
 	if !req.Quiet {
 		value.Stdout, value.Stderr = writer{r.streams, 0}, writer{r.streams, 1}
 	}
 	if req.Stdin {
 		r.stdin = newInlet()
-		r.streams.deserted = r.stdin.finish // Who would write it is gone.
+		r.streams.deserted = func() { r.stdin.abandon(req.away()) }
 		value.Stdin = r.stdin
 	}
 	ctx, stop := context.WithCancelCause(b.life)

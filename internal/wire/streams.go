@@ -11,7 +11,7 @@ import (
 
 // Of each stream of a command that runs, leastKept bytes are kept, and up to mostKept for who
 // reads more slowly than the command prints, with leastKept of what they were sent: it may not
-// have arrived. Who breaks off is waited for so long. Behind its end the Result has the output.
+// have arrived. A reader whose connection breaks off is waited for so long, unless its request says how long (Away). Behind its end the Result has the output.
 const (
 	leastKept = 256 << 10
 	mostKept  = 16 << 20
@@ -25,6 +25,7 @@ type streams struct {
 	readers map[*reader]struct{}
 	news    chan struct{}   // closed when there are some
 	res     *command.Result // once the command has ended
+	away    time.Duration   // how long a reader is waited for that breaks off
 
 	deserted func() // is called when those who read are gone for good, before the end; may be nil
 }
@@ -80,8 +81,8 @@ type reader struct {
 	want [2]bool
 }
 
-func newStreams() *streams {
-	return &streams{readers: make(map[*reader]struct{}), news: make(chan struct{})}
+func newStreams(away time.Duration) *streams {
+	return &streams{away: away, readers: make(map[*reader]struct{}), news: make(chan struct{})}
 }
 
 // writer is that of a stream: 0 is stdout, 1 stderr.
@@ -147,7 +148,7 @@ func (s *streams) join(out, err int64) *reader {
 // leave ends that. A reader that has not got to the end may come back.
 func (s *streams) leave(r *reader, atEnd bool) {
 	if !atEnd {
-		time.AfterFunc(waitedFor, func() { s.leave(r, true) })
+		time.AfterFunc(s.away, func() { s.leave(r, true) })
 		return
 	}
 	s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -14,7 +15,7 @@ import (
 )
 
 func TestWhoWritesStdinIsMissedWhenNobodyReads(t *testing.T) {
-	s := newStreams()
+	s := newStreams(waitedFor)
 	missed := 0
 	s.deserted = func() { missed++ }
 	one, two := s.join(0, -1), s.join(0, 0)
@@ -28,8 +29,24 @@ func TestWhoWritesStdinIsMissedWhenNobodyReads(t *testing.T) {
 	assert.Equal(t, 1, missed, "it has ended")
 }
 
+// A command outlives a broken connection for as long as its client may come back.
+func TestAReaderIsWaitedForAsLongAsItMayBeAway(t *testing.T) {
+	s := newStreams(time.Hour)
+	missed := make(chan struct{})
+	s.deserted = func() { close(missed) }
+	one := s.join(0, -1)
+	s.leave(one, false)
+	s.mu.Lock()
+	assert.Contains(t, s.readers, one)
+	s.mu.Unlock()
+	s = newStreams(time.Millisecond)
+	s.deserted = func() { close(missed) }
+	s.leave(s.join(0, -1), false)
+	<-missed
+}
+
 func TestATapeKeepsWhatIsReadSlowly(t *testing.T) {
-	s := newStreams()
+	s := newStreams(waitedFor)
 	w := writer{s, 0}
 	slow := s.join(0, -1)
 	piece := make([]byte, 64<<10)
@@ -53,7 +70,7 @@ func TestATapeKeepsWhatIsReadSlowly(t *testing.T) {
 
 // Readers at different places get every byte that was written, in frames of a bounded size that cut no rune, also while more is written.
 func TestATapeIsReadAsItWasWritten(t *testing.T) {
-	s := newStreams()
+	s := newStreams(waitedFor)
 	w := writer{s, 0}
 	first, second := s.join(0, -1), s.join(0, -1)
 	var wrote, eager, lazy []byte

@@ -53,6 +53,10 @@ type request struct {
 
 	// Deadline is the time that the caller's context has left: there it ends.
 	Deadline int64 `json:"deadline_ns,omitempty"`
+
+	// Away is how long the caller may be away, when its connection is lost, before it comes back; 0 means waitedFor. So long its stdin stays
+	// open, and what it was to be sent is kept.
+	Away int64 `json:"away_ns,omitempty"`
 }
 
 type step struct {
@@ -89,6 +93,14 @@ func (r request) value() command.Request {
 // same reports whether two requests ask for the same, whenever and from wherever they do.
 func (r request) same(other request) bool {
 	return r.Script == other.Script && r.Dir == other.Dir && slices.Equal(r.Env, other.Env) && slices.Equal(r.Unset, other.Unset) && r.Stdin == other.Stdin
+}
+
+// away is how long the caller is waited for when its connection is lost.
+func (r request) away() time.Duration {
+	if r.Away <= 0 {
+		return waitedFor
+	}
+	return time.Duration(r.Away)
 }
 
 // checkID refuses what is no id of a command.
