@@ -211,7 +211,7 @@ func (k *keeper) note(where now) {
 	}
 	k.last = where
 	switch {
-	case where.Running == "":
+	case where.Running == "", k.noting.last.Running != "": // What is written down has ended, unless it is the same.
 		k.noting.note(where)
 	case k.soon == nil && !k.over:
 		k.soon = time.AfterFunc(worthNoting, func() {

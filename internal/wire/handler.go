@@ -29,7 +29,7 @@ type Sessions interface {
 type Handler struct {
 	// Noted, if not nil, is told when a command is asked for, and when one has ended: which one is
 	// the first now of those that have not, and where the session is; empty if that is not known.
-	// It is called in the way of commands, by several goroutines.
+	// It is called in the way of commands, by several goroutines, one at a time.
 	Noted func(script, dir string)
 
 	// Journal, if not nil, remembers the commands that came with an id of their caller's own.

@@ -91,6 +91,9 @@ type book struct {
 	end     context.CancelCauseFunc
 	all     sync.WaitGroup
 
+	noting sync.Mutex // held while noted is called, so that the last call has the last word. It is taken before mu
+	latest time.Time  // when the command began behind which the directory was noted; guarded by noting
+
 	mu     sync.Mutex
 	closed bool
 	runs   map[string]*run
@@ -178,7 +181,7 @@ func (b *book) begin(s session.Handle, req request, mark string, over func()) (r
 	b.start(func() {
 		defer stop(nil)
 		defer cancel()
-		b.noted(b.first(), "")
+		b.note(command.Result{})
 		res, err := doAt(limited, s, mark, value)
 		if r.stdin != nil {
 			r.stdin.end()
@@ -192,7 +195,7 @@ func (b *book) begin(s session.Handle, req request, mark string, over func()) (r
 		b.mu.Unlock()
 		close(r.over)
 		over()
-		b.noted(b.first(), res.Dir)
+		b.note(res)
 		r.streams.end(res)
 	})
 	return r, false, nil
@@ -246,6 +249,19 @@ func (b *book) ask(req request) error {
 		return errNoJournal
 	}
 	return journal.Ask(req.ID, req.what())
+}
+
+// note has the first command that has not ended noted, and where the session is behind one that has. Others may begin and end before it is called.
+func (b *book) note(behind command.Result) {
+	b.noting.Lock()
+	defer b.noting.Unlock()
+	dir := behind.Dir
+	if behind.Started.Before(b.latest) {
+		dir = ""
+	} else {
+		b.latest = behind.Started
+	}
+	b.noted(b.first(), dir)
 }
 
 // first is the script of the first command that has not ended; empty if there is none.
