@@ -20,8 +20,10 @@ type Event struct {
 	// Command counts the commands of a registry, from 1 on, in the order in which they were asked for. It is 0 for a notice.
 	Command int64 `json:"command"`
 
-	// Script and Dir are what begins, and where. Behind the end, Dir is where the session is then.
+	// Script and Dir are what begins, and where. Behind the end, Dir is where the session is then. Of a script of more than 64 KiB, Script is the
+	// beginning, and Cut how many bytes are left out behind it.
 	Script string `json:"script,omitempty"`
+	Cut    int    `json:"cut,omitempty"`
 	Dir    string `json:"dir,omitempty"`
 
 	// Text is output, of standard error if Stderr is set. Missed bytes before it are not remembered.
@@ -52,10 +54,13 @@ const (
 	NoticeEvent EventKind = "notice"
 )
 
-// What is remembered: so many events, with so many bytes of scripts and output.
+// What is remembered: so many events, with so many bytes of scripts and output, and the last event in any case. Of each there is so much of a
+// script, which a caller may have sent with 8 MiB, and of an error.
 const (
-	mostEvents     = 2048
-	mostEventBytes = 1 << 20
+	mostEvents      = 2048
+	mostEventBytes  = 1 << 20
+	mostEventScript = 64 << 10
+	mostEventError  = 64 << 10
 )
 
 // mostHeld is how much is remembered of each stream of a command, in bytes, while nobody watches.
@@ -78,7 +83,8 @@ type events struct {
 	noticed  []Event   // the last ones that are notices, however much output there was since
 }
 
-// put takes down an event, of now unless it has a time, and returns it with its number. The caller holds mu.
+// put takes down an event, of now unless it has a time, and returns it with its number. It forgets the oldest ones that are too many, but never
+// this one: after relies on it that the last one is there. The caller holds mu.
 func (e *events) put(one Event) Event {
 	e.seq++
 	one.Seq = e.seq
@@ -88,7 +94,7 @@ func (e *events) put(one Event) Event {
 	e.list = append(e.list, one)
 	e.bytes += one.size()
 	drop := 0
-	for e.bytes > mostEventBytes || len(e.list)-drop > mostEvents {
+	for drop < len(e.list)-1 && (e.bytes > mostEventBytes || len(e.list)-drop > mostEvents) {
 		e.bytes -= e.list[drop].size()
 		drop++
 	}
@@ -137,7 +143,8 @@ func (e *events) tell() {
 	}
 }
 
-// after returns the events behind a number, and waits until there are some.
+// after returns the events behind a number, and waits until there are some. There is at least one. If some are forgotten, the first one that is
+// returned has a higher number than the next.
 func (e *events) after(ctx context.Context, seq int64) ([]Event, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -159,7 +166,7 @@ func (e *events) after(ctx context.Context, seq int64) ([]Event, error) {
 	return append([]Event(nil), e.list[max(seq-first, 0):]...), nil
 }
 
-// Events returns what has happened behind the event with a number; 0 means all that is remembered, which is up to 2048 events and 1 MiB. The
+// Events returns what has happened behind the event with a number; 0 means all that is remembered, which is up to 2048 events and 1 MiB, and the last one in any case. The
 // commands, and what is noticed, are those of all sessions of the registry. It waits until there is something; ctx bounds that, and the error is its cause then. A command waits for nobody
 // who watches. Of output that nobody watched while it came, the end may be all that is remembered.
 func (s *Session) Events(ctx context.Context, after int64) ([]Event, error) {
@@ -214,7 +221,8 @@ func (c *watchedCommand) begins(dir string) {
 	c.events.mu.Lock()
 	defer c.events.mu.Unlock()
 	c.begun = true
-	c.events.put(Event{Session: c.session, Kind: BeginEvent, Command: c.number, Script: c.script, Dir: dir})
+	script := cut(c.script, mostEventScript)
+	c.events.put(Event{Session: c.session, Kind: BeginEvent, Command: c.number, Script: script, Cut: len(c.script) - len(script), Dir: dir})
 }
 
 // end takes down what came of the command.
@@ -237,7 +245,7 @@ func (c *watchedCommand) end(res command.Result, err error) {
 		Session: c.session, Kind: EndEvent, Command: c.number, Dir: res.Dir, ExitCode: res.ExitCode, Elapsed: res.Elapsed, Receipt: receiptOf(res),
 	}
 	if err != nil {
-		last.Error = err.Error()
+		last.Error = ellipsis(err.Error(), mostEventError)
 	}
 	c.events.put(last)
 }

@@ -73,12 +73,23 @@ func receiptOf(res command.Result) *Receipt {
 	return r
 }
 
-// beginning returns a text, or as many of its whole runes as a Receipt has.
-func beginning(text string) string {
-	if len(text) <= mostReceiptText {
+// beginning returns a text of a Receipt, or as much of it as that has.
+func beginning(text string) string { return ellipsis(text, mostReceiptText) }
+
+// ellipsis is cut with an ellipsis for what is left out.
+func ellipsis(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return strings.Clone(text[:runes.Whole([]byte(text[:mostReceiptText]))]) + "…"
+	return cut(text, most) + "…"
+}
+
+// cut returns a text, or as many of its whole runes as so many bytes have. It does not hold on to the rest.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.Clone(text[:runes.Whole([]byte(text[:most]))])
 }
 
 // size is about how many bytes the receipt has.

@@ -53,7 +53,7 @@ func toEvent(e session.Event) event {
 		Missed: e.Missed, ExitCode: e.ExitCode, ElapsedMS: float64(e.Elapsed) / float64(time.Millisecond), Error: cut(e.Error, mostError), Notice: e.Notice,
 	}
 	out.Script = cut(e.Script, mostScript)
-	out.Cut = len(e.Script) - len(out.Script)
+	out.Cut = max(e.Cut, 0) + len(e.Script) - len(out.Script)
 	if r := e.Receipt; r != nil {
 		out.CPUMS = float64(r.User+r.System) / float64(time.Millisecond)
 	}

@@ -161,7 +161,7 @@ func TestHostileEventsAreBounded(t *testing.T) {
 	s := newStand()
 	p := serve(t, s)
 	s.puts(
-		session.Event{Seq: 1, Kind: session.BeginEvent, Script: strings.Repeat("é", 1<<20), Session: "</script>"},
+		session.Event{Seq: 1, Kind: session.BeginEvent, Script: strings.Repeat("é", 1<<20), Cut: 7, Session: "</script>"},
 		session.Event{Seq: 2, Kind: session.OutputEvent, Text: []byte(strings.Repeat("\x1b[31m\xff\x00", 10<<20/7))},
 		session.Event{Seq: 3, Kind: session.EndEvent, Error: strings.Repeat("\xff", 1<<20), Receipt: &session.Receipt{Denied: strings.Repeat("\xff", 1<<20)}},
 	)
@@ -169,7 +169,7 @@ func TestHostileEventsAreBounded(t *testing.T) {
 	w.next()
 	begin := w.next()
 	assert.LessOrEqual(t, len(begin.Script), 32<<10+4)
-	assert.Equal(t, 2<<20-32<<10, begin.Cut)
+	assert.Equal(t, 2<<20-32<<10+7, begin.Cut)
 	assert.Equal(t, "</script>", begin.Session)
 	out := w.next()
 	assert.Len(t, out.Text, 256<<10)

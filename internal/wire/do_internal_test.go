@@ -2,10 +2,13 @@ package wire
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -66,4 +69,37 @@ func TestACommandIsToldHowLongItsClientMayBeAway(t *testing.T) {
 	r, ok = d.ask(testenv.Context(t))[0].(request)
 	require.True(t, ok)
 	assert.Equal(t, 7*time.Minute, r.away())
+}
+
+// forgetful is a program that has forgotten the events that it counts, and has one later.
+type forgetful struct{ asked int }
+
+func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
+	said := "[]"
+	if f.asked++; f.asked > 3 {
+		said = `[{"seq":9}]`
+	}
+	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(said))}, nil
+}
+
+func TestAProgramThatHasForgottenItsEventsIsNotAskedAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &forgetful{}
+		c := NewClientOver(f)
+		defer c.Disconnect()
+		began := time.Now()
+		list, err := c.Session("s").Events(t.Context(), 5)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		assert.EqualValues(t, 9, list[0].Seq)
+		assert.Equal(t, 3*soonAgain, time.Since(began))
+
+		f.asked = 0
+		gaveUp := errors.New("gave up")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(soonAgain/2, func() { cancel(gaveUp) })
+		_, err = c.Session("s").Events(ctx, 5)
+		require.ErrorIs(t, err, gaveUp)
+		assert.Equal(t, 1, f.asked)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/session"
@@ -71,12 +72,20 @@ func (s *Session) callOnce(ctx context.Context, op, method, path string, content
 func (s *Session) events(ctx context.Context, call func(ctx context.Context, op, method, path string, content, value any) error, path string, after int64) ([]session.Event, error) {
 	for {
 		var list []session.Event
+		asked := time.Now()
 		err := call(ctx, "watch", http.MethodGet, fmt.Sprintf("%s?after=%d", path, after), nil, &list)
 		if err != nil || len(list) > 0 {
 			return list, err
 		}
+		if time.Since(asked) < soonAgain && !pause(ctx, soonAgain) {
+			return nil, s.worded(ctx, "watch", context.Cause(ctx))
+		}
 	}
 }
+
+// soonAgain is how long events are not asked for again if the answer came sooner than that and has none. A program answers so that has forgotten
+// the events that it counts, as one of an older version behind a long script.
+const soonAgain = time.Second
 
 // Run is Do with a request that says no more than its script.
 func (s *Session) Run(ctx context.Context, script string) (command.Result, error) {

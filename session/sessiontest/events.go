@@ -139,6 +139,29 @@ func receiptsAreSeen(t *testing.T, s session.Handle) {
 	assert.Equal(t, []string{"left running: " + left.String()}, got.Lines())
 }
 
+// Who watches is shown the beginning of a script that is longer than all that is remembered, and misses no other event by it.
+func longScript(t *testing.T, s session.Handle) {
+	w := &watcher{t: t, s: s}
+	run(t, s, "echo before")
+	for range 3 {
+		assert.Zero(t, w.next().Cut)
+	}
+	script := "echo long\n: '" + strings.Repeat("\u00e9", 1<<20) + "'"
+	run(t, s, script)
+	list, err := s.Events(testenv.Context(t), 0)
+	require.NoError(t, err)
+	require.NotEmpty(t, list)
+	assert.EqualValues(t, 1, list[0].Seq, "what was before is remembered")
+	began := w.next()
+	assert.Equal(t, session.BeginEvent, began.Kind)
+	assert.LessOrEqual(t, len(began.Script), 64<<10)
+	assert.GreaterOrEqual(t, len(began.Script), 64<<10-1)
+	assert.True(t, strings.HasPrefix(script, began.Script), "no rune is cut")
+	assert.Equal(t, len(script)-len(began.Script), began.Cut)
+	assert.Equal(t, "long\n", string(w.next().Text))
+	assert.Equal(t, session.EndEvent, w.next().Kind)
+}
+
 // What was refused before it had its turn, and a wait that is given up, are nothing that happens.
 func whatIsRefusedIsNoEvent(t *testing.T, s session.Handle) {
 	_, err := s.Run(testenv.Context(t), "true")

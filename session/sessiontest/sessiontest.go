@@ -67,6 +67,7 @@ var promises = []struct {
 
 	{"EventsAreSeen", eventsAreSeen},
 	{"ReceiptsAreSeen", receiptsAreSeen},
+	{"ALongScriptIsShownInPart", longScript},
 	{"WhatIsRefusedIsNoEvent", whatIsRefusedIsNoEvent},
 	{"NoticesAreTold", noticesAreTold},
 

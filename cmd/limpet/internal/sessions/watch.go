@@ -221,6 +221,9 @@ func (w *watched) print(keeperID string, e session.Event) error {
 				return err
 			}
 		}
+		if e.Cut > 0 {
+			return w.line(e.Session, fmt.Sprintf("-- %d bytes more of the script are not shown", e.Cut))
+		}
 	case session.OutputEvent:
 		text := append(w.open[key], e.Text...)
 		delete(w.open, key)
