@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/limpet-sh/limpet/internal/exact"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/terminal"
@@ -42,16 +43,16 @@ const (
 
 // hostOrder is what a host is told.
 type hostOrder struct {
-	State   string        `json:"state"` // the directory of the terminals
-	Argv    []string      `json:"argv"`
-	Line    string        `json:"line"`
-	Dir     string        `json:"dir"`
-	Env     []string      `json:"env"` // what the program gets in any case
-	Own     []string      `json:"own"` // what was asked for by name
+	State   exact.String  `json:"state"` // the directory of the terminals
+	Argv    exact.Strings `json:"argv"`
+	Line    exact.String  `json:"line"`
+	Dir     exact.String  `json:"dir"`
+	Env     exact.Strings `json:"env"` // what the program gets in any case
+	Own     exact.Strings `json:"own"` // what was asked for by name
 	Size    terminal.Size `json:"size"`
 	Session string        `json:"session"`
 	Buffer  int64         `json:"buffer"`
-	Record  string        `json:"record"`
+	Record  exact.String  `json:"record"`
 	Sandbox []string      `json:"sandbox"` // flags
 	Pass    []string      `json:"pass"`    // names of variables
 }
@@ -177,7 +178,7 @@ func hostTerminal(o hostOrder, reports *os.File) error {
 		}
 		return errors.Join(err, json.NewEncoder(reports).Encode(said))
 	}
-	r, err := terminal.Open(o.State, &terminal.Options{Env: o.Env, MaxWait: math.MaxInt64})
+	r, err := terminal.Open(string(o.State), &terminal.Options{Env: o.Env, MaxWait: math.MaxInt64})
 	if err != nil {
 		return report(terminal.Info{}, err)
 	}
@@ -226,14 +227,14 @@ func untilSaved(t *terminal.Terminal, dir string, signals <-chan os.Signal) {
 // startHosted starts the program.
 func startHosted(r *terminal.Registry, o hostOrder) (*terminal.Terminal, error) {
 	spec := terminal.Spec{
-		Argv: o.Argv, Line: o.Line, Dir: o.Dir, Env: o.Own, Size: o.Size, Session: o.Session, BufferLimit: o.Buffer, Record: o.Record,
+		Argv: o.Argv, Line: string(o.Line), Dir: string(o.Dir), Env: o.Own, Size: o.Size, Session: o.Session, BufferLimit: o.Buffer, Record: string(o.Record),
 	}
 	cmd, flags := &cobra.Command{}, sandboxFlags{}
 	flags.add(cmd, "")
 	if err := cmd.ParseFlags(o.Sandbox); err != nil {
 		return nil, err
 	}
-	policy, asked, err := flags.policy(cmd, o.Dir)
+	policy, asked, err := flags.policy(cmd, string(o.Dir))
 	if err != nil {
 		return nil, err
 	}

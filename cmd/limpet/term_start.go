@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/exact"
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/terminal"
 )
@@ -128,7 +129,7 @@ func (f *termStartFlags) start(ctx context.Context, cmd *cobra.Command, o hostOr
 		return terminal.Info{}, errors.Join(gotSignal(ctx), err)
 	}
 	defer kept.Disconnect()
-	spec := terminal.Spec{Argv: o.Argv, Line: o.Line, Env: f.shell.env, Size: o.Size, BufferLimit: o.Buffer, Record: o.Record}
+	spec := terminal.Spec{Argv: o.Argv, Line: string(o.Line), Env: f.shell.env, Size: o.Size, BufferLimit: o.Buffer, Record: string(o.Record)}
 	if f.shell.dir != "" {
 		spec.Dir = absolute(f.shell.dir)
 	}
@@ -179,7 +180,7 @@ func (f *termStartFlags) order(cmd *cobra.Command, args []string) (hostOrder, er
 		warnOfRoot(policy)
 	}
 	o := hostOrder{
-		Argv: args, Line: f.line, Dir: f.shell.dir, Own: append(f.shell.kept(), f.shell.env...), Env: []string{},
+		Argv: args, Line: exact.String(f.line), Dir: exact.String(f.shell.dir), Own: append(f.shell.kept(), f.shell.env...), Env: []string{},
 		Session: f.where.label(), Buffer: int64(f.buffer), Sandbox: sandboxArgs(cmd), Pass: f.shell.asked(),
 	}
 	if !f.shell.cleanEnv {
@@ -190,17 +191,19 @@ func (f *termStartFlags) order(cmd *cobra.Command, args []string) (hostOrder, er
 	}
 	// The host has the same directory, but errors and records name files in full.
 	for _, path := range []struct {
-		to   *string
+		to   *exact.String
 		from string
 	}{{&o.State, f.where.dir}, {&o.Record, f.record}} {
 		if path.from != "" {
-			if *path.to, err = filepath.Abs(path.from); err != nil {
+			full, err := filepath.Abs(path.from)
+			if err != nil {
 				return none(err)
 			}
+			*path.to = exact.String(full)
 		}
 	}
 	if o.Record != "" && f.where.far == nil {
-		if _, err := os.Lstat(o.Record); err == nil {
+		if _, err := os.Lstat(string(o.Record)); err == nil {
 			return none(usagef(cmd, "--record %q: there is such a file; name one that is to be made, or remove it", f.record))
 		}
 	}

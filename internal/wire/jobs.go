@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/exact"
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
@@ -32,7 +33,7 @@ func (s *Session) StartJob(ctx context.Context, spec jobs.Spec) (job jobs.Job, e
 	if spec.Transport != nil {
 		return job, s.fail("start a job in", errNoTransport)
 	}
-	err = s.once(ctx, "start a job in", "/jobs", spec, &job)
+	err = s.once(ctx, "start a job in", "/jobs", newJob{Spec: spec, Command: exact.String(spec.Command), Dir: exact.String(spec.Dir), Env: spec.Env}, &job)
 	return job, err
 }
 
@@ -41,7 +42,7 @@ func (s *Session) StartTerminal(ctx context.Context, spec terminal.Spec) (info t
 	if spec.Transport != nil {
 		return info, s.fail("start a terminal in", errNoTransport)
 	}
-	err = s.once(ctx, "start a terminal in", "/terminals", spec, &info)
+	err = s.once(ctx, "start a terminal in", "/terminals", newTerminal{Spec: spec, Argv: spec.Argv, Line: exact.String(spec.Line), Dir: exact.String(spec.Dir), Env: spec.Env, Record: exact.String(spec.Record)}, &info)
 	return info, err
 }
 

@@ -9,12 +9,30 @@ import (
 	"strings"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/exact"
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/terminal"
 	"github.com/limpet-sh/limpet/terminal/remote"
 )
+
+// newJob and newTerminal are what is to be started, byte for byte.
+type newJob struct {
+	jobs.Spec
+	Command exact.String  `json:"command"`
+	Dir     exact.String  `json:"dir,omitempty"`
+	Env     exact.Strings `json:"env,omitempty"`
+}
+
+type newTerminal struct {
+	terminal.Spec
+	Argv   exact.Strings `json:"argv,omitempty"`
+	Line   exact.String  `json:"line,omitempty"`
+	Dir    exact.String  `json:"dir,omitempty"`
+	Env    exact.Strings `json:"env,omitempty"`
+	Record exact.String  `json:"record,omitempty"`
+}
 
 // polled and logged are what jobs say with bytes that are no text.
 type polled struct {
@@ -225,10 +243,12 @@ func (h *Handler) moved(err error) error {
 }
 
 func (h *Handler) postJob(s session.Handle, w http.ResponseWriter, r *http.Request) (any, error) {
-	var spec jobs.Spec
-	if err := jsonhttp.Decode(w, r, MostBody, &spec); err != nil {
+	var in newJob
+	if err := jsonhttp.Decode(w, r, MostBody, &in); err != nil {
 		return nil, err
 	}
+	spec := in.Spec
+	spec.Command, spec.Dir, spec.Env = string(in.Command), string(in.Dir), in.Env
 	return s.StartJob(r.Context(), spec)
 }
 
@@ -247,10 +267,12 @@ func (h *Handler) postTerminal(s session.Handle, w http.ResponseWriter, r *http.
 	if !ok {
 		return nil, errNoTerminals
 	}
-	var spec terminal.Spec
-	if err := jsonhttp.Decode(w, r, MostBody, &spec); err != nil {
+	var in newTerminal
+	if err := jsonhttp.Decode(w, r, MostBody, &in); err != nil {
 		return nil, err
 	}
+	spec := in.Spec
+	spec.Argv, spec.Line, spec.Dir, spec.Env, spec.Record = in.Argv, string(in.Line), string(in.Dir), in.Env, string(in.Record)
 	t, err := has.StartTerminal(r.Context(), spec)
 	if err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func (r *run) isOver() bool {
 
 // told is what is known of it.
 func (r *run) told() Command {
-	c := Command{ID: r.request.ID, Script: r.request.Script, State: Running, Asked: r.asked}
+	c := Command{ID: r.request.ID, Script: string(r.request.Script), State: Running, Asked: r.asked}
 	if r.isOver() {
 		c.State, c.Ended = Ended, r.ended
 	}
@@ -271,7 +271,7 @@ func (b *book) first() string {
 	if len(b.alive) == 0 {
 		return ""
 	}
-	return b.alive[0].request.Script
+	return string(b.alive[0].request.Script)
 }
 
 // forget takes out what was kept long enough. The caller holds mu.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/exact"
 	"github.com/limpet-sh/limpet/interrupt"
 )
 
@@ -34,22 +35,22 @@ type Hello struct {
 
 // request is a command.Request on its way.
 type request struct {
-	ID            string   `json:"id"`
-	Script        string   `json:"script"`
-	Dir           string   `json:"dir,omitempty"`
-	Env           []string `json:"env,omitempty"`
-	Unset         []string `json:"unset,omitempty"`
-	UpdateEnv     []string `json:"update_env,omitempty"`
-	Stdin         bool     `json:"stdin,omitempty"` // it comes by itself
-	Timeout       int64    `json:"timeout_ns,omitempty"`
-	IdleTimeout   int64    `json:"idle_timeout_ns,omitempty"`
-	HandOver      bool     `json:"hand_over,omitempty"`
-	HandOverAfter int64    `json:"hand_over_after_ns,omitempty"`
-	TurnTimeout   int64    `json:"turn_timeout_ns,omitempty"`
-	MergeStderr   bool     `json:"merge_stderr,omitempty"`
-	Quiet         bool     `json:"quiet,omitempty"` // nobody reads its output before its end
-	Ladder        []step   `json:"ladder,omitempty"`
-	Remember      bool     `json:"remember,omitempty"` // its id is to outlive the program
+	ID            string        `json:"id"`
+	Script        exact.String  `json:"script"`
+	Dir           exact.String  `json:"dir,omitempty"`
+	Env           exact.Strings `json:"env,omitempty"`
+	Unset         exact.Strings `json:"unset,omitempty"`
+	UpdateEnv     exact.Strings `json:"update_env,omitempty"`
+	Stdin         bool          `json:"stdin,omitempty"` // it comes by itself
+	Timeout       int64         `json:"timeout_ns,omitempty"`
+	IdleTimeout   int64         `json:"idle_timeout_ns,omitempty"`
+	HandOver      bool          `json:"hand_over,omitempty"`
+	HandOverAfter int64         `json:"hand_over_after_ns,omitempty"`
+	TurnTimeout   int64         `json:"turn_timeout_ns,omitempty"`
+	MergeStderr   bool          `json:"merge_stderr,omitempty"`
+	Quiet         bool          `json:"quiet,omitempty"` // nobody reads its output before its end
+	Ladder        []step        `json:"ladder,omitempty"`
+	Remember      bool          `json:"remember,omitempty"` // its id is to outlive the program
 
 	// Deadline is the time that the caller's context has left: there it ends.
 	Deadline int64 `json:"deadline_ns,omitempty"`
@@ -66,7 +67,7 @@ type step struct {
 
 func requestOf(id string, req command.Request) request {
 	r := request{
-		ID: id, Script: req.Script, Dir: req.Dir, Env: req.Env, Unset: req.Unset, UpdateEnv: req.UpdateEnv, Stdin: req.Stdin != nil,
+		ID: id, Script: exact.String(req.Script), Dir: exact.String(req.Dir), Env: req.Env, Unset: req.Unset, UpdateEnv: req.UpdateEnv, Stdin: req.Stdin != nil,
 		Timeout: int64(req.Timeout), IdleTimeout: int64(req.IdleTimeout), HandOver: req.HandOver, HandOverAfter: int64(req.HandOverAfter), TurnTimeout: int64(req.TurnTimeout),
 		MergeStderr: req.MergeStderr,
 		Remember:    req.ID != "",
@@ -80,7 +81,7 @@ func requestOf(id string, req command.Request) request {
 // value is the request without its streams.
 func (r request) value() command.Request {
 	req := command.Request{
-		Script: r.Script, Dir: r.Dir, Env: r.Env, Unset: r.Unset, UpdateEnv: r.UpdateEnv,
+		Script: string(r.Script), Dir: string(r.Dir), Env: r.Env, Unset: r.Unset, UpdateEnv: r.UpdateEnv,
 		Timeout: time.Duration(r.Timeout), IdleTimeout: time.Duration(r.IdleTimeout),
 		HandOver: r.HandOver, HandOverAfter: time.Duration(r.HandOverAfter), TurnTimeout: time.Duration(r.TurnTimeout), MergeStderr: r.MergeStderr,
 	}
@@ -113,15 +114,15 @@ func checkID(id string) error {
 
 // result is a command.Result on its way.
 type result struct {
-	ExitCode int       `json:"exit_code"`
-	Stdout   output    `json:"stdout"`
-	Stderr   output    `json:"stderr"`
-	Dir      string    `json:"dir,omitempty"`
-	Started  time.Time `json:"started"`
-	Elapsed  int64     `json:"elapsed_ns"`
-	Receipt  receipt   `json:"receipt"`
-	Denied   string    `json:"denied,omitempty"`
-	Restart  *restart  `json:"restart,omitempty"`
+	ExitCode int          `json:"exit_code"`
+	Stdout   output       `json:"stdout"`
+	Stderr   output       `json:"stderr"`
+	Dir      exact.String `json:"dir,omitempty"`
+	Started  time.Time    `json:"started"`
+	Elapsed  int64        `json:"elapsed_ns"`
+	Receipt  receipt      `json:"receipt"`
+	Denied   string       `json:"denied,omitempty"`
+	Restart  *restart     `json:"restart,omitempty"`
 }
 
 type output struct {
@@ -156,7 +157,7 @@ type restart struct {
 func resultOf(res command.Result) result {
 	r := res.Receipt
 	return result{
-		ExitCode: res.ExitCode, Stdout: output(res.Stdout), Stderr: output(res.Stderr), Dir: res.Dir, Started: res.Started, Elapsed: int64(res.Elapsed),
+		ExitCode: res.ExitCode, Stdout: output(res.Stdout), Stderr: output(res.Stderr), Dir: exact.String(res.Dir), Started: res.Started, Elapsed: int64(res.Elapsed),
 		Receipt: receipt{r.Pipeline, int(r.Signal), int64(r.User), int64(r.System), processesOf(r.Leftover), r.NotKept},
 		Denied:  res.Denied, Restart: restartOf(res.Restart),
 	}
@@ -165,7 +166,7 @@ func resultOf(res command.Result) result {
 func (r result) value() command.Result {
 	from := r.Receipt
 	return command.Result{
-		ExitCode: r.ExitCode, Stdout: command.Output(r.Stdout), Stderr: command.Output(r.Stderr), Dir: r.Dir, Started: r.Started, Elapsed: time.Duration(r.Elapsed),
+		ExitCode: r.ExitCode, Stdout: command.Output(r.Stdout), Stderr: command.Output(r.Stderr), Dir: string(r.Dir), Started: r.Started, Elapsed: time.Duration(r.Elapsed),
 		Receipt: command.Receipt{
 			Pipeline: from.Pipeline, Signal: syscall.Signal(from.Signal), User: time.Duration(from.User), System: time.Duration(from.System),
 			Leftover: processesFrom(from.Leftover), NotKept: from.NotKept,
