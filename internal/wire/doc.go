@@ -6,7 +6,7 @@
 // # Protocol
 //
 // All is below /v1, and of /v1/sessions/NAME where the path begins with a dot. Bodies and answers
-// are JSON; times are in nanoseconds.
+// are JSON; times are in nanoseconds. What is run, and where, may be no UTF-8: such a string is {"bytes": BASE64}.
 //
 //	GET  /v1                        Hello: the versions of the protocol that are spoken, and who speaks
 //	GET  /v1/sessions               a list of session.Info
