@@ -201,3 +201,21 @@ func TestNoIDRunsTwiceWheneverItsKeeperDies(t *testing.T) {
 	}
 	t.Log("answers:", answers)
 }
+
+// A keeper writes down where its session is only when that changes.
+func TestIDsOutliveAKeeperThatWasQuietForAWeek(t *testing.T) {
+	r := registry(t, testenv.TempDir(t))
+	k := kept(t, r, "s", nil)
+	says(t, k, "cd /usr")
+	_, err := once(t, k, "one", "exit 3")
+	require.NoError(t, err)
+	weekAgo := time.Now().Add(-8 * 24 * time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(r.Dir(), k.Record.ID, "now"), weekAgo, weekAgo))
+	killed(t, r, k)
+	kept(t, r, "other", nil) // Who starts another one sweeps.
+	k = kept(t, r, "s", nil)
+	assert.Nil(t, k.Was, "that it was killed is told to nobody")
+	res, err := once(t, k, "one", "exit 3")
+	require.NoError(t, err, "and it runs again")
+	assert.Equal(t, 3, res.ExitCode)
+}
