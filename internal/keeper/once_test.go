@@ -202,7 +202,7 @@ func TestNoIDRunsTwiceWheneverItsKeeperDies(t *testing.T) {
 	t.Log("answers:", answers)
 }
 
-// A keeper writes down where its session is only when that changes.
+// A keeper writes down where its session is only when that changes: one that was quiet for a week is not one that has ended a week ago.
 func TestIDsOutliveAKeeperThatWasQuietForAWeek(t *testing.T) {
 	r := registry(t, testenv.TempDir(t))
 	k := kept(t, r, "s", nil)
@@ -214,8 +214,8 @@ func TestIDsOutliveAKeeperThatWasQuietForAWeek(t *testing.T) {
 	killed(t, r, k)
 	kept(t, r, "other", nil) // Who starts another one sweeps.
 	k = kept(t, r, "s", nil)
-	assert.Nil(t, k.Was, "that it was killed is told to nobody")
-	res, err := once(t, k, "one", "exit 3")
-	require.NoError(t, err, "and it runs again")
-	assert.Equal(t, 3, res.ExitCode)
+	require.NotNil(t, k.Was)
+	assert.Equal(t, "ended when its keeper was killed; it was in /usr", k.Was.String())
+	_, err = once(t, k, "one", "exit 3")
+	require.Equal(t, &wire.EndedError{Code: 3}, err)
 }

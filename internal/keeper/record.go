@@ -12,6 +12,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/uptime"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 )
@@ -65,6 +66,12 @@ type Record struct {
 	End     *End      `json:"end,omitempty"`
 	Within  string    `json:"within,omitempty"` // the control group of the service that it was made in
 
+	// Noticed is when the End was noticed: by the keeper itself, or, if that was killed, by the first sweep afterwards. NoticedUp is what
+	// uptime.Now had then; 0 if that is not known. The session is forgotten rememberedFor later. End.At will not do for that: a keeper
+	// may be killed days after it noted something for the last time. Noticed is zero before the first sweep, and in a record of an older limpet.
+	Noticed   time.Time     `json:"noticed,omitzero"`
+	NoticedUp time.Duration `json:"noticed_uptime_ns,omitempty"`
+
 	// Of an upgrade: a keeper does not have its name before the record of the one that it comes From says
 	// that it is the Next, or its own that this is Settled; and no more when its own has a Next. Session is
 	// the ID of the first of them.
@@ -73,6 +80,19 @@ type Record struct {
 	Next    string `json:"next,omitempty"`
 	Session string `json:"session,omitempty"`
 }
+
+// notice sets when the end of the session was noticed to now, if it has no such time, or one that is still to come because the clock was
+// set back since: else the directory would stay until then. It reports whether it has.
+func (r *Record) notice() bool {
+	if !r.Noticed.IsZero() && !r.noticed().After(time.Now()) {
+		return false
+	}
+	r.Noticed, r.NoticedUp = time.Now(), uptime.Now()
+	return true
+}
+
+// noticed returns when the end was noticed, as the clock has it now.
+func (r Record) noticed() time.Time { return uptime.At(r.Noticed, r.NoticedUp) }
 
 // SessionID is the same for all keepers that a session has had.
 func (r Record) SessionID() string { return cmp.Or(r.Session, r.ID) }
@@ -132,7 +152,7 @@ const DefaultIdle = 24 * time.Hour
 
 // End is how a session has ended.
 type End struct {
-	At      time.Time `json:"at"`
+	At      time.Time `json:"at"`                // if its keeper was killed, when that noted something for the last time
 	Why     string    `json:"why"`               // "ended after 24 h idle"
 	Dir     string    `json:"dir,omitempty"`     // where it was
 	Running string    `json:"running,omitempty"` // what ran then

@@ -24,7 +24,7 @@ import (
 // 128 (inotify(7), max_user_instances).
 const MostSessions = 100
 
-// What has ended is remembered for so long, and so many of them.
+// A session that has ended is remembered for so long after its end was noticed, and so many of them are.
 const (
 	rememberedFor  = 7 * 24 * time.Hour
 	mostRemembered = 32
@@ -243,11 +243,11 @@ func (r *Registry) readEntries() ([]entry, error) {
 		e.record, e.err = readRecord(e.dir)
 		list = append(list, e)
 	}
-	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.record.Created.UnixNano(), b.record.Created.UnixNano()) })
+	slices.SortFunc(list, byAge)
 	return list, nil
 }
 
-// sweep notes which keepers were killed, forgets what has ended long ago, and returns the others. The
+// sweep notes which keepers were killed, and when it noticed that, forgets what has ended long ago, and returns the others. The
 // caller holds the names, so that none is about to start.
 func (r *Registry) sweep() ([]entry, error) {
 	list, err := r.entries()
@@ -255,34 +255,48 @@ func (r *Registry) sweep() ([]entry, error) {
 		return nil, err
 	}
 	settleDead(list)
-	var kept []entry
-	ended := 0
-	for _, e := range slices.Backward(list) {
+	var kept, ended []entry
+	for _, e := range list {
 		switch {
-		case e.alive:
-			kept = append(kept, e)
-			continue
-		case e.other && isNeeded(e, list):
+		case e.alive, e.other && isNeeded(e, list):
 			kept = append(kept, e)
 			continue
 		case e.err != nil, e.other: // Whoever was about to start it was killed, or the name is another's.
 			_ = os.RemoveAll(e.dir) // Best effort: the next one tries again.
 			continue
-		case e.record.State != Ended:
+		case e.record.State != Ended || e.record.End == nil:
 			e.record = dead(e)
 			_ = os.Remove(filepath.Join(e.dir, socketFile)) // It may be gone.
-			_ = e.record.write(e.dir)                       // As above.
 		}
-		if ended++; ended > mostRemembered || time.Since(e.record.End.At) > rememberedFor {
-			_ = os.RemoveAll(e.dir) // As above.
-			continue
+		if e.record.notice() {
+			_ = e.record.write(e.dir) // As above.
 		}
-		kept = append(kept, e)
+		ended = append(ended, e)
 	}
-	slices.Reverse(kept)
+	kept = append(kept, forgetOld(ended)...)
+	slices.SortFunc(kept, byAge)
 	r.sweepNames(kept)
 	r.sweepBoots()
 	return kept, nil
+}
+
+// byAge sorts entries, the oldest first.
+func byAge(a, b entry) int {
+	return cmp.Compare(a.record.Created.UnixNano(), b.record.Created.UnixNano())
+}
+
+// forgetOld removes the directories of sessions whose end was noticed too long ago, or before that of too many others, and returns
+// the entries that stay.
+func forgetOld(ended []entry) (stay []entry) {
+	slices.SortFunc(ended, func(a, b entry) int { return b.record.noticed().Compare(a.record.noticed()) })
+	for i, e := range ended {
+		if i >= mostRemembered || time.Since(e.record.noticed()) > rememberedFor {
+			_ = os.RemoveAll(e.dir) // Best effort: the next sweep tries again.
+			continue
+		}
+		stay = append(stay, e)
+	}
+	return stay
 }
 
 // dead is the record of a keeper that does not live, and has not said how it ended.
@@ -301,7 +315,7 @@ func dead(e entry) Record {
 		r.End.Why = "ended when its keeper failed: " + said
 	}
 	if st, err := os.Stat(filepath.Join(e.dir, nowFile)); err == nil {
-		r.End.At = st.ModTime() // It was after that.
+		r.End.At = st.ModTime() // It was after that, maybe by days: see Record.Noticed.
 	}
 	return r
 }

@@ -393,6 +393,7 @@ func (k *keeper) bury(why string) {
 	last := k.last
 	k.record.State = Ended
 	k.record.End = &End{At: time.Now(), Why: why, Dir: last.Dir, Running: last.Running}
+	k.record.notice()
 	if err := k.record.write(k.dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
