@@ -18,6 +18,7 @@
 //	           /now            where the session is, and what it runs
 //	           /journal        the commands that may be asked for again
 //	           /said           what the keeper had to say; nothing, as a rule
+//	           /started        there when the keeper answers, or was given up before it did
 //	        /of/NAME/jobs /of/NAME/terminals   those of the sessions of a name
 //	                /agent     a link to the socket of the last caller's SSH agent
 //

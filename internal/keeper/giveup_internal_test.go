@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -64,7 +66,7 @@ func entriesOf(t *testing.T, r *Registry, name string) (ids []string) {
 	return ids
 }
 
-func TestAnInterruptedForkForgetsIDs(t *testing.T) {
+func TestAnInterruptedStartForgetsNothing(t *testing.T) {
 	r := executing(t)
 	k := openedSession(t, r, "s")
 	require.NoError(t, runOnce(t, k, "exit 3"))
@@ -78,7 +80,7 @@ func TestAnInterruptedForkForgetsIDs(t *testing.T) {
 		_, err := r.open(ctx, "open", "s", &Spec{}, fresh)
 		require.ErrorIs(t, err, context.Canceled)
 		if fresh {
-			assert.Empty(t, entriesOf(t, r, "s"), "not even what the last one was asked for")
+			assert.Equal(t, []string{k.Record.ID}, entriesOf(t, r, "s"), "nothing is left of what was started in vain")
 		} else {
 			require.NoError(t, r.Kill(testenv.Context(t), "s"))
 		}
@@ -86,18 +88,70 @@ func TestAnInterruptedForkForgetsIDs(t *testing.T) {
 	r.Execute = itself
 	k = openedSession(t, r, "s")
 	assert.NotNil(t, k.Was)
-	require.NoError(t, runOnce(t, k, "exit 3"), "it runs again")
+	require.Equal(t, &wire.EndedError{Code: 3}, runOnce(t, k, "exit 3"))
+	assert.Equal(t, []string{k.Record.ID}, entriesOf(t, r, "s"))
 }
 
 // A fork may be interrupted when its keeper answers already, and another client has found that by its name.
-func TestAnInterruptedForkKillsASessionThatAnotherClientHas(t *testing.T) {
+func TestAnInterruptedForkLeavesASessionThatAnotherClientHas(t *testing.T) {
 	r := executing(t)
 	k, err := r.look(testenv.Context(t), "s", &Spec{Dir: "/tmp"}, true)
 	require.NoError(t, err)
 	other := openedSession(t, r, "s")
 	require.NoError(t, runOnce(t, other, "x=1"))
-	r.discard(k)
-	_, err = other.Run(testenv.Context(t), "echo $x")
-	require.ErrorIs(t, err, wire.ErrGone, "it is killed")
-	require.NoError(t, runOnce(t, openedSession(t, r, "s"), "x=1"), "and its command runs again")
+	r.giveUp(k)
+	res, err := other.Run(testenv.Context(t), "echo $x")
+	require.NoError(t, err)
+	assert.Equal(t, "1\n", res.Stdout.String())
+
+	require.NoError(t, r.Close(testenv.Context(t), other))
+	r.giveUp(k)
+	require.Equal(t, &wire.EndedError{Code: 0}, runOnce(t, openedSession(t, r, "s"), "x=1"), "nor are its ids forgotten when it has ended")
+}
+
+// Whoever gives up a keeper may be killed before it has killed that.
+func TestAKeeperThatWasGivenUpDoesNotAnswer(t *testing.T) {
+	r := executing(t)
+	r.Execute = func(dir string) *exec.Cmd {
+		first, err := endStart(dir)
+		assert.True(t, first)
+		assert.NoError(t, err)
+		return itself(dir)
+	}
+	_, err := r.Session(testenv.Context(t), "s", &Spec{})
+	require.ErrorContains(t, err, errGivenUp.Error())
+	r.Execute = itself
+	assert.Contains(t, openedSession(t, r, "s").Was.Why, errGivenUp.Error())
+}
+
+// Whenever a start is interrupted, either nothing is left of it, or the session is there.
+func TestAStartIsInterruptedAtRandomMoments(t *testing.T) {
+	r := executing(t)
+	k := openedSession(t, r, "s")
+	require.NoError(t, runOnce(t, k, "exit 3"))
+	require.NoError(t, r.Close(testenv.Context(t), k))
+	left := 0
+	rounds := testenv.Repeats(5, 20, 200)
+	for i := range rounds {
+		ctx, cancel := context.WithTimeout(testenv.Context(t), time.Duration(i)*100*time.Millisecond/time.Duration(rounds))
+		one, err := r.open(ctx, "open", "s", &Spec{}, true)
+		cancel()
+		if err == nil {
+			one.Disconnect()
+		}
+		there, err := r.Session(testenv.Context(t), "s", nil)
+		if err == nil {
+			left++
+			require.Equal(t, &wire.EndedError{Code: 3}, runOnce(t, there, "exit 3"))
+			require.NoError(t, r.Close(testenv.Context(t), there))
+			there.Disconnect()
+		} else {
+			require.ErrorIs(t, err, session.ErrNotFound)
+		}
+		dirs, err := filepath.Glob(filepath.Join(r.dir, "*", recordFile))
+		require.NoError(t, err)
+		assert.NotEmpty(t, dirs)
+	}
+	t.Logf("of %d starts %d were not given up", rounds, left)
+	require.Equal(t, &wire.EndedError{Code: 3}, runOnce(t, openedSession(t, r, "s"), "exit 3"))
 }

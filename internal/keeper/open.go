@@ -42,6 +42,8 @@ type Kept struct {
 	Made bool // by this call
 	Was  *End // how the one of that name before it has ended, if that is not long ago
 
+	before []string // the directories of the sessions of that name before it; see forgetBefore
+
 	then     *session.Info // see InfoThen; may be nil
 	client   *wire.Client
 	place    Place
@@ -84,7 +86,7 @@ func (r *Registry) Session(ctx context.Context, name string, spec *Spec) (*Kept,
 }
 
 // open is Session, of which a session that is to be fresh is not found: the error is session.ErrExists
-// then. What was started for one that the caller does not get is ended.
+// then. What was started for one that the caller does not get is ended, unless others may have it by now.
 func (r *Registry) open(ctx context.Context, op, name string, spec *Spec, fresh bool) (*Kept, error) {
 	fail := func(err error) (*Kept, error) {
 		if e, ok := errors.AsType[*session.Error](err); ok {
@@ -106,11 +108,12 @@ func (r *Registry) open(ctx context.Context, op, name string, spec *Spec, fresh 
 		err = k.greet(ctx)
 		if err != nil && fresh {
 			err = cmp.Or(k.failed(err), err)
-			r.discard(k)
+			r.giveUp(k)
 			return fail(err)
 		}
 		switch {
 		case err == nil:
+			k.forgetBefore()
 			return k, nil
 		case k.Made && errors.Is(err, wire.ErrGone): // It could not start.
 			k.Disconnect()
@@ -138,16 +141,6 @@ func (k *Kept) failed(err error) error {
 		return nil
 	}
 	return fmt.Errorf("its keeper ended at once: %s", cmp.Or(readSaid(k.dir()), "it said nothing"))
-}
-
-// discard ends a keeper that was started in vain, and leaves nothing of it.
-func (r *Registry) discard(k *Kept) {
-	k.Disconnect()
-	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
-	defer cancel()
-	if err := r.kill(ctx, k.Record); err == nil {
-		_ = os.RemoveAll(k.dir()) // Best effort: sweep forgets it in a week.
-	}
 }
 
 // look finds the keeper of a name, or starts one, which must not be there if it is to be fresh.
@@ -197,24 +190,19 @@ func (r *Registry) look(ctx context.Context, name string, spec *Spec, fresh bool
 		slices.Sort(names)
 		return nil, &session.Error{Op: "open", Session: name, Err: fmt.Errorf("%w: %d are kept", session.ErrTooMany, len(names)), Remedy: "close one: there are " + strings.Join(names, ", ")}
 	}
-	var last []string // of that name; sweep has left those that it remembers
+	var was *End
+	var before []string // of that name; sweep has left those that it remembers
 	for _, e := range list {
 		if !e.alive && e.record.Name == name {
-			last = append(last, e.dir)
+			was, before = e.record.End, append(before, e.dir)
 		}
 	}
-	record, err := r.start(name, *spec, last)
+	record, err := r.start(name, *spec, before)
 	if err != nil {
 		return nil, err
 	}
 	k = r.kept(record)
-	k.Made = true
-	for _, e := range list { // That is told now.
-		if !e.alive && e.record.Name == name {
-			k.Was = e.record.End
-			_ = os.RemoveAll(e.dir) // Best effort: it is told once more.
-		}
-	}
+	k.Made, k.Was, k.before = true, was, before
 	return k, nil
 }
 

@@ -26,6 +26,7 @@ const (
 	saidFile   = "said"
 	agentFile  = "agent"
 	givenFile  = "given"
+	startFile  = "started" // see endStart
 
 	journalFile = "journal"
 )

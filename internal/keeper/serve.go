@@ -168,6 +168,9 @@ func (k *keeper) begin(listener net.Listener) error {
 		}
 	}
 	k.note(now{Dir: dir})
+	if first, err := endStart(k.dir); err != nil || !first {
+		return errors.Join(cmp.Or(err, errGivenUp), k.sessions.Close())
+	}
 	k.record.State, k.record.PID, k.record.Within = Running, os.Getpid(), within()
 	if err := k.record.write(k.dir); err != nil {
 		return errors.Join(err, k.sessions.Close())
