@@ -291,23 +291,38 @@ runs there is ended all the same.`,
 }
 
 func end(ctx context.Context, r keeper.Place, one keeper.Listed, force bool) error {
-	name := one.Record.Name
-	if one.Info == nil && force {
-		return r.Kill(ctx, name)
+	if force {
+		return endByForce(ctx, r, one, forcePatience)
 	}
+	return closeKept(ctx, r, one.Record.Name)
+}
+
+func closeKept(ctx context.Context, r keeper.Place, name string) error {
 	kept, err := r.Session(ctx, name, nil)
 	if err != nil {
 		return err
 	}
 	defer kept.Disconnect()
-	if !force {
-		return r.Close(ctx, kept)
-	}
-	const patience = 10 * time.Second
-	limited, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := r.Close(limited, kept); err == nil || ctx.Err() != nil {
-		return err
+	return r.Close(ctx, kept)
+}
+
+// forcePatience is how long close --force waits for a session to end before it kills the keeper.
+const forcePatience = 10 * time.Second
+
+// endByForce closes a session, and kills its keeper if that fails or takes longer than patience: also a keeper that has been closing the session
+// all the while, and refuses to open it.
+func endByForce(ctx context.Context, r keeper.Place, one keeper.Listed, patience time.Duration) error {
+	name := one.Record.Name
+	if one.Info != nil { // Its keeper answers.
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		err := closeKept(limited, r, name)
+		switch {
+		case err == nil, errors.Is(err, session.ErrNotFound): // It has ended, maybe by itself just now.
+			return nil
+		case ctx.Err() != nil:
+			return err
+		}
 	}
 	return r.Kill(ctx, name)
 }
