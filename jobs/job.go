@@ -31,7 +31,8 @@ type job struct {
 
 	memo    memo
 	scanned scanner             // how far its output was matched
-	untold  []Match             // that are in the queue, the oldest first
+	untold  []Match             // that are in the queue, the oldest first; see missed
+	missed  bool                // the first of untold was dropped from the queue, which nobody was told yet
 	process *supervisor.Process // once it is recorded
 	over    bool                // it does not run any more
 	stopped string              // why it is being stopped, if its supervisor cannot record that
@@ -213,6 +214,32 @@ func (r *Registry) matchTold(j *job, offset int64) {
 	j.untold = slices.DeleteFunc(j.untold, func(m Match) bool { return m.Offset == offset })
 	j.mu.Unlock()
 	r.rememberScan(j)
+}
+
+// matchDropped notes that a match was dropped from the queue. Until somebody is told that events were missed, the first that was dropped stays in
+// untold: after a crash it is found again, and what is behind it.
+func (j *job) matchDropped(offset int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.missed {
+		j.untold = slices.DeleteFunc(j.untold, func(m Match) bool { return m.Offset == offset })
+	}
+	j.missed = true
+}
+
+// missedTold notes that somebody was told that events were missed: matches among them are not found again.
+func (r *Registry) missedTold() {
+	for _, j := range r.all() {
+		j.mu.Lock()
+		missed := j.missed
+		if missed {
+			j.untold, j.missed = slices.Delete(j.untold, 0, 1), false
+		}
+		j.mu.Unlock()
+		if missed {
+			r.rememberScan(j)
+		}
+	}
 }
 
 // rememberScan writes down how far the output was matched, and told.

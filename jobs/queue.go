@@ -119,6 +119,9 @@ func (q *queue) push(event Event, of *job) {
 	}
 	if len(q.events) >= queueMax {
 		drop := max(slices.IndexFunc(q.events, func(e queued) bool { return e.about == nil }), 0)
+		if e := q.events[drop]; e.Kind == Matched {
+			e.of.matchDropped(e.Offset)
+		}
 		q.events = slices.Delete(q.events, drop, drop+1)
 		q.missed++
 	}
@@ -155,6 +158,7 @@ func (q *queue) head() (queued, bool) {
 func (q *queue) pop() {
 	if q.missed > 0 {
 		q.missed = 0
+		q.r.missedTold()
 		return
 	}
 	switch e := q.events[0]; e.Kind {
