@@ -21,6 +21,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/transport"
 )
 
 // program is what limpet is for the sessions that outlive it.
@@ -185,7 +186,7 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	if ended, ok := errors.AsType[*wire.EndedError](err); ok {
 		res.ExitCode = ended.Code
 	}
-	if err != nil && ctx.Err() == nil {
+	if isUnstarted(err) {
 		err = k.unstarted(ctx, err)
 	}
 	if errors.Is(err, shell.ErrBusy) {
@@ -194,7 +195,15 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	return res, err
 }
 
-// unstarted is the error of a command, with what becomes of a session whose shell has not been started by then: one that was made for
+// isUnstarted reports whether a shell could not start.
+func isUnstarted(err error) bool {
+	_, start := errors.AsType[*transport.StartError](err)
+	_, dir := errors.AsType[*transport.DirError](err)
+	_, bash := errors.AsType[*transport.NoBashError](err)
+	return start || dir || bash
+}
+
+// unstarted is the error of a command whose shell could not start, with what becomes of the session: one that was made for
 // this command is closed, as its name would be taken by one that nobody can use.
 func (k *keptShell) unstarted(ctx context.Context, err error) error {
 	info, e := k.Info(ctx)
