@@ -157,6 +157,7 @@ type keptShell struct {
 
 	unopened atomic.Bool // the first script is to open the session, and has not yet
 	existing bool        // then it does not make one
+	stays    bool        // it has a name of its own, and does not end with limpet
 }
 
 func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result, error) {
@@ -186,7 +187,7 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	if ended, ok := errors.AsType[*wire.EndedError](err); ok {
 		res.ExitCode = ended.Code
 	}
-	if isUnstarted(err) {
+	if isUnstarted(err) && k.stays {
 		err = k.unstarted(ctx, err)
 	}
 	if errors.Is(err, shell.ErrBusy) {
@@ -203,24 +204,18 @@ func isUnstarted(err error) bool {
 	return start || dir || bash
 }
 
-// unstarted is the error of a command whose shell could not start, with what becomes of the session: one that was made for
-// this command is closed, as its name would be taken by one that nobody can use.
+// unstarted is the error of a command whose shell could not start, with what to do about the session, which stays: others may use it, and
+// how its shell is to be made is only asked when it is.
 func (k *keptShell) unstarted(ctx context.Context, err error) error {
 	info, e := k.Info(ctx)
-	if e != nil || info.State != session.Unused || info.Jobs+info.Terminals > 0 || info.Commands > 1 {
+	if e != nil || info.State != session.Unused {
 		return err
 	}
-	if !k.Made {
-		on := ""
-		if k.host != nil {
-			on = " --on TARGET"
-		}
-		return fmt.Errorf("%w; limpet session close%s %s ends the session, so that it can be made anew", err, on, k.Name())
+	on := ""
+	if k.host != nil {
+		on = " --on TARGET"
 	}
-	if e := k.place.Close(ctx, k.Kept); e != nil {
-		return fmt.Errorf("%w; the session stays: %w", err, e)
-	}
-	return fmt.Errorf("%w; session %q, which was new, is closed again", err, k.Name())
+	return fmt.Errorf("%w; session %q stays: limpet session close%s %s ends it, to make it anew", err, k.Name(), on, k.Name())
 }
 
 // atOnce is how long a command waits for its turn that is not to wait: another caller may be about
@@ -327,7 +322,7 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 	if spec.Dir, err = os.Getwd(); err != nil {
 		spec.Dir = ""
 	}
-	sh := &keptShell{flags: flags, noWait: f.noWait, id: f.id, console: console, place: r}
+	sh := &keptShell{flags: flags, noWait: f.noWait, id: f.id, console: console, place: r, stays: f.name != ""}
 	if flags.dir != "" {
 		sh.enter = absolute(flags.dir)
 	}

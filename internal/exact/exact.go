@@ -33,6 +33,14 @@ func (s *String) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(s))
 }
 
+// Bytes returns those of a string that is no UTF-8, and else nil: for a field beside one that has to stay a plain string.
+func Bytes(s string) []byte {
+	if utf8.ValidString(s) {
+		return nil
+	}
+	return []byte(s)
+}
+
 // Strings are an array of them.
 type Strings []string
 

@@ -52,3 +52,8 @@ func TestWhatIsNoStringIsRefused(t *testing.T) {
 	}
 	require.Error(t, json.Unmarshal([]byte(`["a", 1]`), new(exact.Strings)))
 }
+
+func TestBytesAreThoseOfWhatIsNoUTF8(t *testing.T) {
+	assert.Nil(t, exact.Bytes("ä"))
+	assert.Equal(t, []byte("a\xff"), exact.Bytes("a\xff"))
+}

@@ -46,7 +46,7 @@ func (r *Registry) discard(k *Kept) {
 }
 
 // forgetBefore removes the directories of the sessions that had the name before this one. Their journals are in that of this one's keeper, so it
-// must not be called before the keeper answers: one that does not is removed, or fails.
+// must not be called before the keeper answers, or has ended and is remembered: one that does not answer yet may be removed.
 func (k *Kept) forgetBefore() {
 	for _, dir := range k.before {
 		_ = os.RemoveAll(dir) // Best effort: how it ended is told once more.

@@ -115,8 +115,11 @@ func (r *Registry) open(ctx context.Context, op, name string, spec *Spec, fresh 
 		case err == nil:
 			k.forgetBefore()
 			return k, nil
-		case k.Made && errors.Is(err, wire.ErrGone): // It could not start.
+		case k.Made && errors.Is(err, wire.ErrGone): // It could not start, and is remembered with all that those before it were.
 			k.Disconnect()
+			if _, err := readRecord(k.dir()); err == nil {
+				k.forgetBefore()
+			}
 			return fail(k.failed(err))
 		case errors.Is(err, wire.ErrMoved): // Just now: another one is there.
 			k.Disconnect()

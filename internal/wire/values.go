@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"slices"
 	"syscall"
 	"time"
@@ -114,15 +115,16 @@ func checkID(id string) error {
 
 // result is a command.Result on its way.
 type result struct {
-	ExitCode int          `json:"exit_code"`
-	Stdout   output       `json:"stdout"`
-	Stderr   output       `json:"stderr"`
-	Dir      exact.String `json:"dir,omitempty"`
-	Started  time.Time    `json:"started"`
-	Elapsed  int64        `json:"elapsed_ns"`
-	Receipt  receipt      `json:"receipt"`
-	Denied   string       `json:"denied,omitempty"`
-	Restart  *restart     `json:"restart,omitempty"`
+	ExitCode int       `json:"exit_code"`
+	Stdout   output    `json:"stdout"`
+	Stderr   output    `json:"stderr"`
+	Dir      string    `json:"dir,omitempty"`
+	DirBytes []byte    `json:"dir_bytes,omitempty"` // if it is no UTF-8: older clients take no other kind of dir
+	Started  time.Time `json:"started"`
+	Elapsed  int64     `json:"elapsed_ns"`
+	Receipt  receipt   `json:"receipt"`
+	Denied   string    `json:"denied,omitempty"`
+	Restart  *restart  `json:"restart,omitempty"`
 }
 
 type output struct {
@@ -157,7 +159,7 @@ type restart struct {
 func resultOf(res command.Result) result {
 	r := res.Receipt
 	return result{
-		ExitCode: res.ExitCode, Stdout: output(res.Stdout), Stderr: output(res.Stderr), Dir: exact.String(res.Dir), Started: res.Started, Elapsed: int64(res.Elapsed),
+		ExitCode: res.ExitCode, Stdout: output(res.Stdout), Stderr: output(res.Stderr), Dir: res.Dir, DirBytes: exact.Bytes(res.Dir), Started: res.Started, Elapsed: int64(res.Elapsed),
 		Receipt: receipt{r.Pipeline, int(r.Signal), int64(r.User), int64(r.System), processesOf(r.Leftover), r.NotKept},
 		Denied:  res.Denied, Restart: restartOf(res.Restart),
 	}
@@ -166,7 +168,7 @@ func resultOf(res command.Result) result {
 func (r result) value() command.Result {
 	from := r.Receipt
 	return command.Result{
-		ExitCode: r.ExitCode, Stdout: command.Output(r.Stdout), Stderr: command.Output(r.Stderr), Dir: string(r.Dir), Started: r.Started, Elapsed: time.Duration(r.Elapsed),
+		ExitCode: r.ExitCode, Stdout: command.Output(r.Stdout), Stderr: command.Output(r.Stderr), Dir: cmp.Or(string(r.DirBytes), r.Dir), Started: r.Started, Elapsed: time.Duration(r.Elapsed),
 		Receipt: command.Receipt{
 			Pipeline: from.Pipeline, Signal: syscall.Signal(from.Signal), User: time.Duration(from.User), System: time.Duration(from.System),
 			Leftover: processesFrom(from.Leftover), NotKept: from.NotKept,

@@ -324,5 +324,8 @@ func endByForce(ctx context.Context, r keeper.Place, one keeper.Listed, patience
 			return err
 		}
 	}
-	return r.Kill(ctx, name)
+	if err := r.Kill(ctx, name); !errors.Is(err, session.ErrNotFound) {
+		return err
+	}
+	return nil // As above.
 }
