@@ -151,7 +151,8 @@ func Judge(text string, opts *Options) Judgement {
 	if opts.Live != nil {
 		s.see(newLive(opts.Live, opts))
 	}
-	file := script.Read(text).File()
+	read := script.Read(text)
+	file := read.File()
 	w := s.walker(file, place{})
 	switch {
 	case file == nil:
@@ -163,7 +164,7 @@ func Judge(text string, opts *Options) Judgement {
 		w.add(KindState, 0, len(text), Ask, ruleState, "POSIXLY_CORRECT is exported, with which bash reads scripts, and programs their options, in another way")
 	}
 	if file != nil {
-		w.live(text, 0, len(text))
+		w.live(read.Parsed(), 0, len(text))
 		w.statements(file.Stmts)
 	}
 	return s.judgement()

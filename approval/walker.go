@@ -130,8 +130,9 @@ func (w *walker) inner(text string, v value, posix bool) {
 		w.addAt(KindScript, from, to, Ask, ruleUnreadable, "scripts in scripts are too deep or too long to be read")
 		return
 	}
-	file := script.Read(text).File()
-	if file == nil || containsCR(text) || posix && !sameInPosix(text) {
+	read := script.Read(text)
+	file := read.File()
+	if file == nil || containsCR(text) || posix && !sameInPosix(read) {
 		w.addAt(KindScript, from, to, Ask, ruleUnreadable, "the script in it cannot be read")
 		return
 	}
@@ -141,14 +142,15 @@ func (w *walker) inner(text string, v value, posix bool) {
 			at = place{offset: from + 1} // The bytes are the same.
 		}
 	}
-	w.live(text, from, to)
+	w.live(read.Parsed(), from, to)
 	in := w.s.walker(file, at)
 	in.depth, in.another, in.posix = w.depth+1, true, posix
 	in.statements(file.Stmts)
 }
 
 // sameInPosix reports whether a POSIX sh reads a text as bash does.
-func sameInPosix(text string) bool {
+func sameInPosix(read *script.Script) bool {
+	text := read.Text()
 	if strings.Contains(text, "$'") || strings.Contains(text, `$"`) || strings.Contains(text, "&>") {
 		return false
 	}
@@ -156,8 +158,7 @@ func sameInPosix(text string) bool {
 	if strings.Contains(text, "[[") || strings.Contains(strings.ReplaceAll(text, "$((", ""), "((") {
 		return false
 	}
-	_, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "")
-	return err == nil
+	return read.POSIX()
 }
 
 func (w *walker) statements(stmts []*syntax.Stmt) {

@@ -21,21 +21,25 @@ var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant
 // parse returns the syntax tree of text. It returns nil if the text does not parse, is too
 // long or too deep, or if bash 5.2 reads it differently than the parser.
 func parse(text string) *syntax.File {
+	file, _ := parseText(text)
+	return file
+}
+
+// parseText is parse. It returns what the tree is of, too: see [Script.Parsed].
+func parseText(text string) (file *syntax.File, read string) {
 	if len(text) > parseMax || strings.HasSuffix(text, `\`) || nesting(text) > nestingMax {
-		return nil
+		return nil, text
 	}
 	// The parser drops NUL bytes, and carriage returns at the end of a line. Bash cannot be
 	// given the former, and makes the latter part of a word.
 	if strings.IndexByte(text, 0) >= 0 || strings.Contains(text, "\r\n") {
-		return nil
+		return nil, text
 	}
-	parser := parsers.Get().(*syntax.Parser)
-	file, err := parser.Parse(strings.NewReader(text), "")
-	parsers.Put(parser)
-	if err != nil || differs(file) {
-		return nil
+	file, read = endComments(text)
+	if file == nil || differs(file) {
+		return nil, text
 	}
-	return file
+	return file, read
 }
 
 // nesting returns how many brackets are open at once, at most. It counts quoted ones too.

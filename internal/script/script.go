@@ -3,16 +3,24 @@
 // limpet writes scripts of its own: [Quote] and [Names].
 package script
 
-import "mvdan.cc/sh/v3/syntax"
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
 
 // Script is a script that was read. It is never changed, and safe for concurrent use.
 type Script struct {
 	text string
+	read string       // see Parsed
 	file *syntax.File // nil if it is unreadable
 }
 
 // Read reads a script. It does not fail: [Traits.Unreadable] says that there is no tree.
-func Read(text string) *Script { return &Script{text: text, file: parse(text)} }
+func Read(text string) *Script {
+	file, read := parseText(text)
+	return &Script{text: text, read: read, file: file}
+}
 
 // Text is the script itself.
 func (s *Script) Text() string { return s.text }
@@ -117,3 +125,13 @@ func lines(file *syntax.File) bool {
 
 // File returns the syntax tree, which must not be changed, and nil if the script is unreadable.
 func (s *Script) File() *syntax.File { return s.file }
+
+// Parsed is the text that the tree is of: the script, with a space for each backslash that ends a comment. It joins no lines, though the
+// parser does that there.
+func (s *Script) Parsed() string { return s.read }
+
+// POSIX reports whether the script can be read as one for a POSIX sh.
+func (s *Script) POSIX() bool {
+	_, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(s.read), "")
+	return s.file != nil && err == nil
+}
