@@ -7,18 +7,23 @@ import (
 )
 
 // expansions adds findings about what is expanded in a word, and walks the commands in it. It knows what it
-// allows; any other kind of node asks.
-func (w *walker) expansions(parts []syntax.WordPart) {
+// allows; any other kind of node asks. quoted says that the parts are in double quotes, or in a here-document.
+func (w *walker) expansions(parts []syntax.WordPart, quoted bool) {
 	for _, part := range parts {
 		switch part := part.(type) {
-		case *syntax.Lit, *syntax.SglQuoted:
+		case *syntax.Lit:
+		case *syntax.SglQuoted:
+			// In "${x:-'$(ls)'}" these are no quotes, and for some shells they do not hide the end: "${x:-'}" ; ls ; "'}".
+			if quoted && strings.ContainsAny(part.Value, "$`\\\"}") {
+				w.ask(KindExpansion, part, ruleExpansion, "the text in single quotes is expanded there")
+			}
 		case *syntax.DblQuoted:
 			if part.Dollar && w.translates() {
 				w.ask(KindExpansion, part, ruleExpansion, "a translation of the text is expanded in its place")
 			}
-			w.expansions(part.Parts)
+			w.expansions(part.Parts, true)
 		case *syntax.ParamExp:
-			w.parameter(part)
+			w.parameter(part, quoted)
 		case *syntax.CmdSubst:
 			w.apart(func() { w.statements(part.Stmts) })
 		case *syntax.ProcSubst:
@@ -36,7 +41,7 @@ func (w *walker) expansions(parts []syntax.WordPart) {
 }
 
 // parameter judges ${..}. It allows the operators that only read a value; others evaluate it, which can run commands.
-func (w *walker) parameter(p *syntax.ParamExp) {
+func (w *walker) parameter(p *syntax.ParamExp, quoted bool) {
 	ask := func(reason string) { w.ask(KindExpansion, p, ruleExpansion, reason) }
 	if p.NestedParam != nil || p.Flags != nil || len(p.Modifiers) > 0 || p.Width || p.IsSet || p.Param == nil {
 		ask("this expansion is none of bash's")
@@ -46,11 +51,11 @@ func (w *walker) parameter(p *syntax.ParamExp) {
 		ask("${!name} expands the variable that a value names, which can run commands")
 	}
 	// What follows is expanded or not as the variable is.
-	w.apart(func() { w.operators(p) })
+	w.apart(func() { w.operators(p, quoted) })
 }
 
 // operators judges what is in ${..} behind the name.
-func (w *walker) operators(p *syntax.ParamExp) {
+func (w *walker) operators(p *syntax.ParamExp, quoted bool) {
 	ask := func(reason string) { w.ask(KindExpansion, p, ruleExpansion, reason) }
 	if p.Index != nil && !allElements(p.Index) {
 		w.arithmetic(p.Index, p)
@@ -71,11 +76,13 @@ func (w *walker) operators(p *syntax.ParamExp) {
 	}
 	switch p.Exp.Op {
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull,
-		syntax.ErrorUnset, syntax.ErrorUnsetOrNull, syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix,
-		syntax.RemLargeSuffix, syntax.UpperFirst, syntax.UpperAll, syntax.LowerFirst, syntax.LowerAll:
-		w.word(p.Exp.Word)
+		syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+		w.substitute(p.Exp.Word, quoted)
+	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix, syntax.UpperFirst, syntax.UpperAll,
+		syntax.LowerFirst, syntax.LowerAll:
+		w.word(p.Exp.Word) // Single quotes in a pattern are quotes, also in double quotes.
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
-		w.word(p.Exp.Word)
+		w.substitute(p.Exp.Word, quoted)
 		if p.Excl || p.Index != nil || !harmless(p.Param.Value) {
 			ask("it assigns to a variable that may change how commands run")
 		}
@@ -85,6 +92,13 @@ func (w *walker) operators(p *syntax.ParamExp) {
 		}
 	default:
 		ask("this operator is not known")
+	}
+}
+
+// substitute is for a word that stands for a parameter, and is quoted as that is.
+func (w *walker) substitute(word *syntax.Word, quoted bool) {
+	if word != nil {
+		w.expansions(word.Parts, quoted)
 	}
 }
 

@@ -15,7 +15,7 @@ func (w *walker) redirection(r *syntax.Redirect) {
 	}
 	v := w.redirected(r.Word)
 	if r.Hdoc != nil {
-		w.expansions(r.Hdoc.Parts)
+		w.expansions(r.Hdoc.Parts, true)
 	}
 	ask := func(rule, reason string) { w.ask(KindRedirection, r, rule, reason) }
 	switch r.Op {

@@ -71,7 +71,7 @@ func (w *walker) words(words []*syntax.Word) (values []value) {
 
 // fields returns the values that a word of a command becomes.
 func (w *walker) fields(word *syntax.Word) []value {
-	w.expansions(word.Parts)
+	w.expansions(word.Parts, false)
 	copied := *word
 	if !syntax.SplitBraces(&copied) {
 		return []value{w.value(word)}
@@ -140,7 +140,7 @@ func (w *walker) word(word *syntax.Word) value {
 	if word == nil {
 		return value{known: true}
 	}
-	w.expansions(word.Parts)
+	w.expansions(word.Parts, false)
 	return w.value(word)
 }
 

@@ -58,7 +58,7 @@ func (w *walker) parts(parts []syntax.WordPart) {
 	}
 }
 
-// pattern is for the text in an extended pattern, which the parser leaves as it is. It is
+// pattern is for a text that the parser leaves as it is, as that in an extended pattern. It is
 // read as a heredoc is: expansions in single quotes count too.
 func (w *walker) pattern(text string) {
 	if !strings.ContainsAny(text, "$`") {
@@ -74,6 +74,15 @@ func (w *walker) pattern(text string) {
 	if word != nil {
 		w.parts(word.Parts)
 	}
+}
+
+// expanded is for single quotes in ${ }, which are no quotes if it is in double quotes or in a heredoc.
+func (w *walker) expanded(part *syntax.SglQuoted) {
+	if part.Dollar && strings.Contains(part.Value, `\`) {
+		w.unknown()
+		return
+	}
+	w.pattern(part.Value)
 }
 
 func (w *walker) parameter(p *syntax.ParamExp) {
@@ -104,6 +113,13 @@ func (w *walker) parameter(p *syntax.ParamExp) {
 		return
 	}
 	w.word(p.Exp.Word)
+	if p.Exp.Word != nil {
+		for _, part := range p.Exp.Word.Parts {
+			if quoted, ok := part.(*syntax.SglQuoted); ok {
+				w.expanded(quoted)
+			}
+		}
+	}
 	switch p.Exp.Op {
 	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
 		w.mark(&w.traits.Demands)
