@@ -36,7 +36,7 @@ func parseText(text string) (file *syntax.File, read string) {
 		return nil, text
 	}
 	file, read = endComments(text)
-	if file == nil || differs(file) {
+	if file == nil || differs(file, read) {
 		return nil, text
 	}
 	return file, read
@@ -58,7 +58,12 @@ func nesting(text string) int {
 }
 
 // differs reports whether the parser accepted what bash 5.2 rejects, or reads as something else.
-func differs(file *syntax.File) (found bool) {
+func differs(file *syntax.File, text string) (found bool) {
+	if strings.Contains(text, "<<") {
+		docs := documents{text: text}
+		docs.walk(file, 0, false)
+		found = docs.differs
+	}
 	syntax.Walk(file, func(node syntax.Node) bool {
 		switch node := node.(type) {
 		case *syntax.CmdSubst:
