@@ -63,7 +63,7 @@ func (w *walker) operators(p *syntax.ParamExp, quoted bool) {
 	if p.Slice != nil {
 		w.arithmetic(p.Slice.Offset, p)
 		w.arithmetic(p.Slice.Length, p)
-		if length, ok := p.Slice.Length.(*syntax.Word); p.Slice.Length != nil && (!ok || !onlyNumber(length.Parts)) {
+		if length, ok := p.Slice.Length.(*syntax.Word); p.Slice.Length != nil && (!ok || !w.onlyNumber(length.Parts)) {
 			w.broken = true // A length below zero may end before the beginning.
 		}
 	}
@@ -113,6 +113,14 @@ var numbers = map[string]bool{
 	"RANDOM": true, "SRANDOM": true, "SECONDS": true, "LINENO": true, "EPOCHSECONDS": true, "UID": true, "EUID": true, "PPID": true, "BASHPID": true,
 }
 
+// isNumber reports whether a variable is one that bash makes, and a number. Other shells have no such, but for PPID.
+func (w *walker) isNumber(name string) bool {
+	if w.posix {
+		return name == "PPID"
+	}
+	return numbers[name] && w.assigned[name] == 0
+}
+
 // arithmetic is for an expression. Bash evaluates the value of a variable in it as an expression too, and with it the
 // subscripts, in which commands run: only numbers are allowed.
 func (w *walker) arithmetic(x syntax.ArithmExpr, whole syntax.Node) {
@@ -158,10 +166,10 @@ func (w *walker) binary(x *syntax.BinaryArithm, whole syntax.Node) {
 // operand is for a word in arithmetic.
 func (w *walker) operand(word *syntax.Word, whole syntax.Node) {
 	v := w.word(word)
-	if v.numeric || v.number() || onlyNumber(word.Parts) || hexNumber(v) {
+	if v.numeric || v.number() || w.onlyNumber(word.Parts) || hexNumber(v) {
 		return
 	}
-	if name := word.Lit(); name != "" && (numbers[name] || w.has(name) && (w.vars[name].numeric || w.vars[name].number())) {
+	if name := word.Lit(); name != "" && (w.isNumber(name) || w.has(name) && (w.vars[name].numeric || w.vars[name].number())) {
 		return
 	}
 	w.ask(KindExpansion, whole, ruleArithmetic, "arithmetic evaluates the value of a variable, which can run commands: it is not known to be a number")
@@ -176,13 +184,13 @@ func hexNumber(v value) bool {
 }
 
 // onlyNumber reports whether a word is $#, $?, $$, ${#name}, $RANDOM or arithmetic, also in quotes.
-func onlyNumber(parts []syntax.WordPart) bool {
+func (w *walker) onlyNumber(parts []syntax.WordPart) bool {
 	if len(parts) != 1 {
 		return false
 	}
 	switch part := parts[0].(type) {
 	case *syntax.DblQuoted:
-		return !part.Dollar && onlyNumber(part.Parts)
+		return !part.Dollar && w.onlyNumber(part.Parts)
 	case *syntax.ArithmExp:
 		return true // It yields a number, and the walk judges its expression by itself.
 	case *syntax.CmdSubst:
@@ -195,7 +203,7 @@ func onlyNumber(parts []syntax.WordPart) bool {
 		case "#", "?", "$":
 			return true
 		}
-		return part.Length || numbers[part.Param.Value]
+		return part.Length || w.isNumber(part.Param.Value)
 	}
 	return false
 }

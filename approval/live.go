@@ -153,6 +153,11 @@ func (l *live) variables(s *command.LiveState, began map[string]string) {
 			l.words[v.Name] = change{"variable " + v.Name, v.Name + " has attributes here (declare -" + v.Attributes + "), by which an assignment does something else"}
 		}
 	}
+	for name := range numbers {
+		if _, is := known[name]; !is {
+			l.words[name] = change{"variable " + name, name + " was unset here, and is no number any more"}
+		}
+	}
 	for _, name := range readingBash {
 		v, set := known[name]
 		usual := began[name]

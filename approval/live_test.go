@@ -47,6 +47,10 @@ func TestWhatTheShellHasAsks(t *testing.T) {
 		"what is exported makes no variable of the script's": {with(func(s *command.LiveState) {
 			s.Variables = append(s.Variables, command.LiveVariable{Name: "FOO_X", Attributes: "x", Value: "a"})
 		}), "FOO_X=b", "FOO_X is no variable that is known to be harmless: it may change which programs run, or how"},
+		"a number of bash's that was unset": {newShell(), "echo $((RANDOM))", "RANDOM was unset here, and is no number any more"},
+		"a number of bash's": {with(func(s *command.LiveState) {
+			s.Variables = append(s.Variables, command.LiveVariable{Name: "RANDOM", Attributes: "i", Value: "7"})
+		}), "echo $((RANDOM))", ""},
 		"no environment at all": {with(func(s *command.LiveState) { s.Env = nil }), "ls", "the variable HOME of the shell was changed, which changes how scripts are read"},
 		"nothing":               {&command.LiveState{}, "ls", "the option braceexpand of the shell is off, which changes how scripts are read"},
 	} {

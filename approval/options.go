@@ -80,7 +80,7 @@ func (s *optionSet) parse(args []value) (options []option, operands []value, why
 				return options, append(operands, args[i+1:]...), ""
 			}
 			continue
-		case v.text == "":
+		case v.text == "" || v.splits && v.text[0] != '-':
 			if !s.whole {
 				return nil, nil, whyUnknownWord
 			}

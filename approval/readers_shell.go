@@ -77,7 +77,7 @@ func printfAllows(c *call) string {
 // controlAllows knows numbers alone: bash may evaluate others.
 func controlAllows(c *call) string {
 	for _, v := range c.args {
-		if !v.number() && !v.numeric && !(v.noDash && !v.many && v.node != nil && onlyNumber(v.node.Parts)) {
+		if !v.number() && !v.numeric && !(v.noDash && !v.many && v.node != nil && c.w.onlyNumber(v.node.Parts)) {
 			return "a word that is no plain number"
 		}
 	}

@@ -92,7 +92,7 @@ func (w *walker) forget(name string) {
 
 // numeric reports whether the parts of a word are a number that may not be known.
 func (w *walker) numeric(parts []syntax.WordPart) bool {
-	if onlyNumber(parts) {
+	if w.onlyNumber(parts) {
 		return true
 	}
 	if len(parts) != 1 {
@@ -228,21 +228,38 @@ func (w *walker) command(stmt *syntax.Stmt) {
 	case *syntax.DeclClause:
 		w.declare(cmd)
 	case *syntax.TimeClause:
-		if w.posix { // There it is a program.
-			c := &call{w: w, name: "time"}
-			c.from, c.to = w.node(cmd)
-			c.locate(c.name)
-			c.add(Allow, "wrapper.time", "it runs a command, which is judged by itself")
-		}
-		if cmd.Stmt != nil {
-			w.statement(cmd.Stmt)
-		}
+		w.time(cmd)
 	case *syntax.CoprocClause:
 		w.ask(KindCommand, cmd, ruleShell, "a coprocess stays in the session, with its descriptors")
 		w.apart(func() { w.statement(cmd.Stmt) })
 	default:
 		w.ask(KindCommand, stmt, ruleShell, "this kind of command is not known")
 	}
+}
+
+// time is for a command that is timed.
+func (w *walker) time(cmd *syntax.TimeClause) {
+	if !w.posix {
+		if cmd.Stmt != nil {
+			w.statement(cmd.Stmt)
+		}
+		return
+	}
+	// There it may be a program, which runs another, and sets nothing in the shell.
+	c := &call{w: w, name: "time"}
+	c.from, c.to = w.node(cmd)
+	c.locate(c.name)
+	c.add(Allow, "wrapper.time", "it runs a command, which is judged by itself")
+	if cmd.Stmt == nil {
+		return
+	}
+	if timed, ok := cmd.Stmt.Cmd.(*syntax.CallExpr); !ok || len(timed.Assigns) > 0 || cmd.Stmt.Negated {
+		w.ask(KindCommand, cmd, ruleShell, "some shells have a program time, which runs no more than a program")
+	}
+	outside := w.outside
+	w.outside = true
+	w.apart(func() { w.statement(cmd.Stmt) })
+	w.outside = outside
 }
 
 func (w *walker) ifClause(cmd *syntax.IfClause) {
@@ -281,11 +298,10 @@ func (w *walker) forClause(cmd *syntax.ForClause) {
 
 // commonValue returns what is true of each of the values.
 func commonValue(values []value) value {
-	all := value{noDash: true, numeric: true, pattern: hidden}
+	all := value{noDash: true, numeric: true, solid: true, pattern: hidden}
 	for _, v := range values {
-		// A variable without quotes may be several words, of which a later one begins with a dash.
-		splits := v.many && v.text == ""
-		all.noDash = all.noDash && !v.mayBeOption() && !splits && (!v.known || v.text != "")
+		all.noDash = all.noDash && !v.mayBeOption() && (!v.known || v.text != "")
+		all.solid = all.solid && v.known && !v.many && !v.home && v.text != "" && !strings.ContainsAny(v.text, " \t\n*?[\\")
 		all.numeric = all.numeric && (v.numeric || v.number())
 	}
 	if len(values) == 1 && values[0].known && !values[0].many {

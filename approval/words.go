@@ -19,6 +19,9 @@ type value struct {
 	// many says that it may become no word, or several. noDash says that it does not begin with - or +,
 	// although text is empty.
 	many, noDash bool
+	// splits says that it may become several words, of which a later one may begin with a dash: files that a pattern finds begin as the pattern
+	// does. solid says that it is one word also as a variable without quotes, although it may not be known which.
+	splits, solid bool
 	// numeric says that it is a number, although it may not be known which.
 	numeric bool
 	// pattern is the text for rules that look for paths: patterns as they stand, and hidden for what is not known.
@@ -30,8 +33,11 @@ type value struct {
 // hidden stands in a pattern for text that is not known.
 const hidden = "\x01"
 
-// mayBeOption reports whether the value may begin with a dash.
+// mayBeOption reports whether the value, or one of the words that it may become, may begin with a dash.
 func (v value) mayBeOption() bool {
+	if v.splits {
+		return true
+	}
 	if v.text != "" {
 		return v.text[0] == '-'
 	}
@@ -97,10 +103,20 @@ func (w *walker) fields(word *syntax.Word) []value {
 			return tooMany()
 		}
 		v := w.value(one)
+		if v.is("") && !hasQuotes(one.Parts) {
+			v.known, v.many = false, true // It is no word.
+		}
 		v.from, v.to, v.node = from, to, word
 		values = append(values, v)
 	}
 	return values
+}
+
+func hasQuotes(parts []syntax.WordPart) bool {
+	return slices.ContainsFunc(parts, func(part syntax.WordPart) bool {
+		_, literal := part.(*syntax.Lit)
+		return !literal
+	})
 }
 
 // hasManyBraces reports whether a word becomes more than bracesMax, or has more than so many pairs of braces: to expand those takes long before the
@@ -208,7 +224,7 @@ func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
 		case *syntax.ParamExp:
 			b.parameter(part, quoted)
 		case *syntax.CmdSubst:
-			b.unknown(false, !quoted)
+			b.split(!quoted)
 		case *syntax.ArithmExp:
 			b.unknown(false, false)
 		case *syntax.ProcSubst:
@@ -226,7 +242,7 @@ func (b *builder) unquoted(text string, first, last bool) {
 		user, rest, slash := strings.Cut(text[1:], "/")
 		switch {
 		case user == "" && (slash || last):
-			b.ofHome("~")
+			b.ofHome("~", b.w.s.homeless, true, false)
 			text = rest
 			if slash {
 				text = "/" + rest
@@ -260,14 +276,15 @@ func (b *builder) unquoted(text string, first, last bool) {
 // homes are variables that are known by the specification, as long as nobody assigns to them. That asks.
 var homes = map[string]string{"HOME": "~", "XDG_STATE_HOME": "~/.local/state", "XDG_CONFIG_HOME": "~/.config"}
 
-// ofHome is for the home, or what is known to be in it. Where there is no HOME, it is another directory, or none.
-func (b *builder) ofHome(text string) {
+// ofHome is for the home, or what is usually in it. perhaps says that it may be another directory; noDash and many are as for unknown, then.
+func (b *builder) ofHome(text string, perhaps, noDash, many bool) {
 	b.home = b.home || len(b.text) == 0 && b.known
-	b.literal(text)
-	if b.w.s.homeless {
-		b.text = nil
-		b.known, b.noDash = false, true
+	if !perhaps {
+		b.literal(text)
+		return
 	}
+	b.unknown(noDash, many)
+	b.pattern = append(b.pattern[:len(b.pattern)-len(hidden)], text...)
 }
 
 func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
@@ -277,31 +294,36 @@ func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
 	}
 	plain := p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length
 	switch {
-	case p.Length, plain && (name == "#" || name == "?" || name == "$" || name == "!"):
+	case p.Length, plain && (name == "#" || name == "?" || name == "$"): // $! is empty in a new shell.
 		b.unknown(true, false)
-	case plain && homes[name] != "":
-		b.ofHome(homes[name])
-	case plain && (name == "PWD" || name == "OLDPWD"):
+	case plain && homes[name] != "": // Most have no more than a HOME.
+		b.ofHome(homes[name], name != "HOME" || b.w.s.homeless, false, !quoted)
+	case plain && name == "PWD": // A new shell has no OLDPWD.
 		b.literal("/")
 		b.unknown(true, !quoted)
 	case plain && b.w.has(name):
 		b.variable(b.w.vars[name], quoted)
-	case name == "@" || name == "*" || p.Index != nil || p.Excl:
-		b.unknown(false, true)
 	default:
-		b.unknown(false, !quoted)
+		b.split(!quoted || name == "@" || name == "*" || p.Index != nil || p.Excl)
 	}
+}
+
+// split is for an expansion of which nothing is known. many: it may be split into several words, or none.
+func (b *builder) split(many bool) {
+	b.unknown(false, many)
+	b.splits = b.splits || many
 }
 
 // variable is for the value of a variable that the script has set.
 func (b *builder) variable(v value, quoted bool) {
 	s := b.w.s
 	if s.expanded += len(v.text) + len(v.pattern); s.expanded > expandedMax {
-		b.unknown(false, !quoted)
+		b.split(!quoted)
 		b.w.addAt(KindExpansion, b.from, b.to, Ask, ruleUnreadable, "its variables make more text than is looked at")
 		return
 	}
-	if !quoted && !v.numeric && (!v.known || v.text == "" || strings.ContainsAny(v.text, " \t\n*?[\\")) {
+	if !quoted && !v.numeric && !v.solid && (!v.known || v.text == "" || strings.ContainsAny(v.text, " \t\n*?[\\")) {
+		v.splits = v.splits || !v.known || strings.ContainsAny(v.text, " \t\n")
 		v.known, v.many = false, true
 		if !v.noDash && strings.ContainsAny(v.text, " \t\n") {
 			v.text = "" // Its first piece is not the only one that may begin with a dash.
@@ -310,93 +332,16 @@ func (b *builder) variable(v value, quoted bool) {
 	if len(b.text) == 0 && b.known {
 		b.home, b.noDash = v.home, v.noDash
 	}
-	if v.numeric {
-		v.many = false
+	if v.numeric || v.solid {
+		v.many, v.splits = false, false
 	}
 	if b.known {
 		b.text = append(b.text, v.text...)
 	}
 	b.known = b.known && v.known
 	b.many = b.many || v.many && !quoted
+	b.splits = b.splits || v.splits && v.many && !quoted
 	b.pattern = append(b.pattern, v.pattern...)
-}
-
-// unquoteDouble returns what a literal in double quotes is.
-func unquoteDouble(text string) string {
-	if !strings.Contains(text, `\`) {
-		return text
-	}
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte("$`\"\\\n", text[i+1]) >= 0 {
-			if i++; text[i] == '\n' {
-				continue
-			}
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
-
-// unquoteDollar returns what the text in $'..' is. It reports false if it has escapes that depend on the locale, or end
-// the text.
-func unquoteDollar(text string) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' {
-			b.WriteByte(text[i])
-			continue
-		}
-		if i++; i == len(text) {
-			return "", false
-		}
-		switch c := text[i]; c {
-		case 'a', 'b', 'e', 'E', 'f', 'n', 'r', 't', 'v':
-			b.WriteByte("\a\b\x1b\x1b\f\n\r\t\v"[strings.IndexByte("abeEfnrtv", c)])
-		case '\\', '\'', '"', '?':
-			b.WriteByte(c)
-		case 'x':
-			n, used := digits(text[i+1:], 16, 2)
-			if used == 0 || n == 0 || n > 0x7f {
-				return "", false
-			}
-			b.WriteByte(byte(n))
-			i += used
-		case 'u', 'U':
-			most := 4
-			if c == 'U' {
-				most = 8
-			}
-			n, used := digits(text[i+1:], 16, most)
-			if used == 0 || n == 0 || n > 0x7f {
-				return "", false
-			}
-			b.WriteByte(byte(n))
-			i += used
-		default:
-			n, used := digits(text[i:], 8, 3)
-			if used == 0 || n == 0 || n > 0x7f {
-				return "", false
-			}
-			b.WriteByte(byte(n))
-			i += used - 1
-		}
-	}
-	return b.String(), true
-}
-
-func digits(text string, base, most int) (n, used int) {
-	for used < len(text) && used < most {
-		d := strings.IndexByte("0123456789abcdef", text[used]|0x20)
-		if text[used] >= '0' && text[used] <= '9' {
-			d = int(text[used] - '0')
-		}
-		if d < 0 || d >= base {
-			break
-		}
-		n, used = n*base+d, used+1
-	}
-	return n, used
 }
 
 // clean returns a path without . and .. and doubled slashes; "" stays.

@@ -2,6 +2,7 @@ package shell_test
 
 import (
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,6 +33,9 @@ func TestLiveIsWhatTheShellHasNow(t *testing.T) {
 	assert.Empty(t, live.Traps, "limpet's own is not the shell's")
 	assert.Contains(t, live.Env, "A=b")
 	assert.Contains(t, live.Variables, command.LiveVariable{Name: "A", Attributes: "x", Value: "b"})
+	for _, name := range []string{"RANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID", "BASHPID"} {
+		assert.True(t, slices.ContainsFunc(live.Variables, func(v command.LiveVariable) bool { return v.Name == name }), "what bash makes itself is there: %s", name)
+	}
 	assert.NotEmpty(t, live.Libraries)
 	assert.NotContains(t, live.Descriptors, 3)
 	res, err := sh.Run(ctx, "echo $? $PWD; unset -f f")
