@@ -304,8 +304,22 @@ func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
 	case plain && b.w.has(name):
 		b.variable(b.w.vars[name], quoted)
 	default:
-		b.split(!quoted || name == "@" || name == "*" || p.Index != nil || p.Excl)
+		b.split(!quoted || name == "@" || name == "*" || p.Index != nil || p.Excl || hasAll(p))
 	}
+}
+
+// hasAll reports whether there is a $@, or all of an array, in what stands for a parameter: "${x-$@}" becomes several words, too.
+func hasAll(p *syntax.ParamExp) (found bool) {
+	syntax.Walk(p, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			return false
+		case *syntax.ParamExp:
+			found = found || node != p && (node.Excl || node.Param != nil && node.Param.Value == "@" || allElements(node.Index))
+		}
+		return !found
+	})
+	return found
 }
 
 // split is for an expansion of which nothing is known. many: it may be split into several words, or none.

@@ -130,9 +130,18 @@ func splits(word *syntax.Word) bool {
 }
 
 // all reports whether the expansion is that of $@, ${name[@]} or ${!name@}, which become
-// several words in double quotes too.
-func all(p *syntax.ParamExp) bool {
-	return p.Param.Value == "@" || p.Names == syntax.NamesPrefixWords || indexText(p.Index) == "@" || p.Excl
+// several words in double quotes too, or has one of them in what stands for it: ${x-$@}.
+func all(p *syntax.ParamExp) (found bool) {
+	syntax.Walk(p, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			return false
+		case *syntax.ParamExp:
+			found = found || node.Param.Value == "@" || node.Names == syntax.NamesPrefixWords || indexText(node.Index) == "@" || node.Excl
+		}
+		return !found
+	})
+	return found
 }
 
 // program reports whether a word that is not constant can only be the path of a program: it

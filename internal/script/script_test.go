@@ -140,6 +140,8 @@ func TestTraits(t *testing.T) {
 		{"command exec 3>x", "Descriptors Changes"},
 		{"exec ls 3>x", "Exits Changes"},
 		{`exec "$@" 3>x`, "Exits Descriptors Changes"},
+		{`exec "${x-$@}" 3>x`, "Exits Descriptors Changes"},
+		{`exec "${x-$y}" 3>x`, "Exits Changes"},
 		{`exec "$cmd" 3>x`, "Exits Changes"},
 		{"kill $$", "Exits PID"},
 		{"kill -9 $$", "Exits PID"},
