@@ -33,7 +33,7 @@ func countAssignments(file *syntax.File) map[string]int {
 			if node.Index != nil || node.Array != nil || node.Append {
 				n = unknowable
 			}
-			if node.Value == nil || !isNumber(node.Value.Lit()) && !isArithmetic(node.Value) {
+			if node.Value == nil || !isOperand(node.Value.Lit()) && !isArithmetic(node.Value) {
 				counts[node.Name.Value] |= nonNumeric
 			}
 			counts[node.Name.Value] += n
@@ -188,8 +188,8 @@ func (w *walker) assign(a *syntax.Assign, stays bool) {
 		return
 	}
 	name := a.Name.Value
-	if a.Index != nil && !allElements(a.Index) {
-		w.arithmetic(a.Index, a)
+	if a.Index != nil {
+		w.subscript(a)
 	}
 	v := value{pattern: hidden}
 	if a.Value != nil {
@@ -222,6 +222,15 @@ func (w *walker) assign(a *syntax.Assign, stays bool) {
 		v = value{pattern: hidden} // Bash expands a tilde there, too.
 	}
 	w.set(name, v)
+}
+
+// subscript is for that of an element that is set. Bash gives up the line for one that is below zero, and for a[@].
+func (w *walker) subscript(a *syntax.Assign) {
+	word, ok := a.Index.(*syntax.Word)
+	w.broken = w.broken || !ok || strings.HasPrefix(word.Lit(), "-") || !isOperand(word.Lit())
+	if !allElements(a.Index) {
+		w.arithmetic(a.Index, a)
+	}
 }
 
 // declare judges export, declare, typeset, local and the like. It allows plain assignments alone: options change what later

@@ -47,7 +47,9 @@ func (w *walker) parameter(p *syntax.ParamExp, quoted bool) {
 		ask("this expansion is none of bash's")
 		return
 	}
-	if p.Excl && p.Names == 0 && !allElements(p.Index) {
+	// With an operator, ${!name[@]} is no list of subscripts, and ${!name@} none of names.
+	operator := p.Exp != nil || p.Slice != nil || p.Repl != nil
+	if p.Excl && (operator || p.Names == 0 && !allElements(p.Index)) {
 		ask("${!name} expands the variable that a value names, which can run commands")
 	}
 	// What follows is expanded or not as the variable is.
@@ -131,6 +133,9 @@ func (w *walker) arithmetic(x syntax.ArithmExpr, whole syntax.Node) {
 	case *syntax.ParenArithm:
 		w.arithmetic(x.X, whole)
 	case *syntax.UnaryArithm:
+		if name, ok := x.X.(*syntax.Word); (x.Op == syntax.Inc || x.Op == syntax.Dec) && (!ok || !w.has(name.Lit())) {
+			w.broken = true // It may be a number, or readonly.
+		}
 		w.arithmetic(x.X, whole)
 	case *syntax.BinaryArithm:
 		w.binary(x, whole)

@@ -48,7 +48,13 @@ func (v value) mayBeOption() bool {
 func (v value) is(text string) bool { return v.known && !v.many && v.text == text && !v.home }
 
 // number reports whether the value can only be a number: its digits are all that an expression can see.
-func (v value) number() bool { return v.known && isNumber(v.text) }
+func (v value) number() bool { return v.known && isOperand(v.text) }
+
+// isOperand reports whether a text is a number in arithmetic, where 08 is an error.
+func isOperand(text string) bool {
+	digits := strings.TrimPrefix(text, "-")
+	return isNumber(text) && (digits[0] != '0' || !strings.ContainsAny(digits, "89"))
+}
 
 func isNumber(text string) bool {
 	text = strings.TrimPrefix(text, "-")

@@ -380,6 +380,7 @@ func TestTraits(t *testing.T) {
 		{"echo ${!x}", "Arithmetic"},
 		{"echo ${!x-y}", "Arithmetic"},
 		{"echo ${!a[@]} ${!x*}", ""},
+		{"echo ${!a[@]-y}", "Arithmetic"},
 		{"a[-9]=1", "Arithmetic Changes"},
 		{"a[1]=1", "Changes"},
 		{"a=([x]=1)", "Arithmetic Changes"},

@@ -93,7 +93,9 @@ func (w *walker) parameter(p *syntax.ParamExp) {
 	case "$", "BASH_SUBSHELL":
 		w.traits.PID = true
 	}
-	if p.Excl && p.Names == 0 && indexText(p.Index) != "@" && indexText(p.Index) != "*" {
+	// With an operator, ${!x[@]} is no list of subscripts.
+	operator := p.Exp != nil || p.Slice != nil || p.Repl != nil
+	if p.Excl && (operator || p.Names == 0 && indexText(p.Index) != "@" && indexText(p.Index) != "*") {
 		w.fails()
 	}
 	w.subscript(p.Index)
