@@ -15,8 +15,9 @@ type wrapper struct {
 	assigns  bool    // name=value before the command
 	verdict  Verdict // of the wrapper itself
 	reason   string
-	// text: the words of the command are joined, and read by a shell.
+	// text: the words of the command are joined, and read by a shell, but with one of the options of exec.
 	text bool
+	exec []string
 	yes  []string // allowed
 	no   []string // not allowed
 }
@@ -47,8 +48,8 @@ var wrapping = []wrapper{
 		yes: []string{"builtin echo a"}, no: []string{"builtin eval ls", "builtin ls"}},
 	{programs: "exec", options: optionSet{short: "cla:", first: true}, verdict: Ask, reason: "it replaces the shell, or redirects all that follows",
 		no: []string{"exec ls", "exec >F", "exec rm a"}},
-	{programs: "watch", options: optionSet{short: "n:dtgbecpxw", long: "interval= differences? no-title chgexit beep errexit color precise exec no-wrap", first: true}, verdict: Allow, text: true,
-		yes: []string{"watch -n 1 df -h", "watch 'ls | wc -l'"}, no: []string{"watch touch a", "watch 'ls; touch a'"}},
+	{programs: "watch", options: optionSet{short: "n:d?tgbecpxw", long: "interval= differences? no-title chgexit beep errexit color precise exec no-wrap", first: true}, verdict: Allow, text: true, exec: []string{"x", "exec"},
+		yes: []string{"watch -n 1 df -h", "watch 'ls | wc -l'", "watch -x grep 'a;b' c"}, no: []string{"watch touch a", "watch 'ls; touch a'", "watch -x sh -c 'touch a; ls'", "watch -dx grep 'a;b' c"}},
 	{programs: "sudo doas", options: optionSet{short: "AbEHknPSisu:g:p:C:D:h:R:T:U:r:t:", long: "askpass background preserve-env? set-home reset-timestamp non-interactive preserve-groups prompt= stdin user= group= chdir= login shell", first: true}, assigns: true, verdict: Ask, reason: "it runs a command as another user",
 		no: []string{"sudo ls", "sudo -u root id", "doas ls"}},
 	{programs: "pkexec runuser", options: optionSet{short: "u:g:l", long: "user= group=", first: true}, verdict: Ask, reason: "it runs a command as another user",
@@ -150,8 +151,9 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 	case c.name == "builtin" && !(rest[0].known && builtins[rest[0].text]):
 		verdict, reason = Ask, "it is no builtin"
 	}
-	appends := c.name == "xargs"
+	appends, text := c.name == "xargs", wr.text
 	for _, o := range options {
+		text = text && !slices.Contains(wr.exec, o.name)
 		if c.name == "env" && (o.name == "C" || o.name == "chdir") {
 			c.w.s.moves = append(c.w.s.moves, "")
 		}
@@ -164,6 +166,9 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 		if c.name == "xargs" && (o.name == "I" || o.name == "replace") {
 			rest, appends = replaced(rest, o.arg), false
 		}
+	}
+	if c.name == "xargs" && !appends { // Only the last of these options counts, and not in each xargs.
+		appends = slices.ContainsFunc(options, func(o option) bool { return slices.Contains(appending, o.name) })
 	}
 	if foreign {
 		verdict = Ask
@@ -189,12 +194,15 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 		c.w.root = true
 		defer func() { c.w.root = before }()
 	}
-	if wr.text {
+	if text {
 		c.join(rest, true)
 		return
 	}
 	c.command(rest)
 }
+
+// appending are the options by which xargs appends data, and replaces none.
+var appending = []string{"L", "n", "max-lines", "max-args"}
 
 // takes reports whether an option of env may take a variable away. Of PATH, bash has one of its own then.
 func takes(o option, name string) bool {
@@ -317,7 +325,7 @@ func (c *call) shell(foreign bool) {
 		rest = rest[1:] // Like --.
 	}
 	isText := slices.ContainsFunc(options, func(o option) bool { return o.name == "c" })
-	reads := slices.ContainsFunc(options, func(o option) bool { return o.name == "s" })
+	reads := slices.ContainsFunc(options, func(o option) bool { return o.name == "s" }) // A dash does so behind the text of -c, too.
 	badOption := slices.ContainsFunc(options, func(o option) bool {
 		return o.name == "o" && !slices.Contains([]string{"pipefail", "errexit", "nounset"}, o.arg.text)
 	})
@@ -341,6 +349,9 @@ func (c *call) shell(foreign bool) {
 		ask("this option of the shell is not known to change nothing")
 	case isText && (len(rest) == 0 || !rest[0].known || rest[0].many || rest[0].home):
 		ask("the text that the shell reads is not known")
+	case isText && reads:
+		ask("it may read commands behind the text, that are not known")
+		c.w.inner(rest[0].text, rest[0], c.name != "bash")
 	case isText:
 		c.allowShell(known && !foreign)
 		c.w.inner(rest[0].text, rest[0], c.name != "bash")
