@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -22,15 +23,43 @@ var findTests = func() map[string]int {
 // findRuns are the tests of find that run a command.
 var findRuns = []string{"-exec", "-execdir", "-ok", "-okdir"}
 
+// findEnd returns where the command that begins at start ends: at a ; or at a + behind {}. It is unclear if a word before that may be one of them:
+// the words behind that word are tests then. Some find programs take each + for the end.
+func findEnd(args []value, start int) (end int, unclear bool) {
+	for end = start; end < len(args); end++ {
+		if args[end].is(";") || args[end].is("+") && args[end-1].is("{}") {
+			break
+		}
+		unclear = unclear || args[end].mayBe(";") || args[end].mayBe("+")
+	}
+	return end, unclear
+}
+
+// mayBe reports whether the value, or one of several words that it becomes, may be a text of one character.
+func (v value) mayBe(text string) bool {
+	switch {
+	case v.known && !v.many:
+		return v.text == text && !v.home
+	case v.splits:
+		return true
+	case v.numeric:
+		return false
+	}
+	ok, err := path.Match(strings.ReplaceAll(v.pattern, hidden, "*"), text)
+	return ok || err != nil
+}
+
+const whyUnknownEnd = "a word whose value is not known may end the command that it runs"
+
 // find judges the commands that find runs.
 func (c *call) find() {
 	for i := 0; i < len(c.args); i++ {
 		if !slices.Contains(findRuns, c.args[i].pattern) {
 			continue
 		}
-		end := i + 1
-		for end < len(c.args) && !c.args[end].is(";") && !(c.args[end].is("+") && c.args[end-1].is("{}")) {
-			end++
+		end, unclear := findEnd(c.args, i+1)
+		if unclear {
+			c.add(Ask, "read.find", whyUnknownEnd)
 		}
 		if strings.HasSuffix(c.args[i].pattern, "dir") {
 			c.w.s.moves = append(c.w.s.moves, "") // It runs in the directory of each file.
@@ -58,9 +87,9 @@ func findAllows(c *call) string {
 			if v.text == "-ok" || v.text == "-okdir" {
 				return "it asks at the terminal"
 			}
-			end := i + 1
-			for end < len(c.args) && !c.args[end].is(";") && !(c.args[end].is("+") && c.args[end-1].is("{}")) {
-				end++
+			end, unclear := findEnd(c.args, i+1)
+			if unclear {
+				return whyUnknownEnd
 			}
 			if end >= len(c.args) || end == i+1 {
 				return "the end of the command that it runs is missing"
