@@ -1,5 +1,7 @@
 package approval
 
+import "strings"
+
 const listsFiles = "it lists files, or says what is known of them"
 
 // fileReaders say what files there are, and compute on words.
@@ -24,8 +26,8 @@ var fileReaders = []reader{
 		options: optionSet{short: "bEhiIklLnNprsvzZ0F:", long: "brief mime mime-type mime-encoding keep-going dereference no-dereference no-pad print0 raw extension separator="},
 		yes:     []string{"file a", "file -b --mime-type a"}, no: []string{"file -C", "file -m F a", "file -f F", "file --compile", "file *"}},
 	{name: "read.tree", reason: listsFiles, programs: "tree", most: -1,
-		options: optionSet{short: "adfilxL:P:I:CnsphugDFqNQrtcUvA", long: "dirsfirst noreport prune gitignore du si inodes device charset= filelimit= sort="},
-		yes:     []string{"tree -L 2", "tree -d -I node_modules src"}, no: []string{"tree -o F", "tree -R -H x", "tree *"}},
+		options: optionSet{short: "adfilxL:P:I:CnsphugDFqNQrtcUvA", long: "dirsfirst noreport prune gitignore du si inodes device charset? filelimit? sort?"}, check: treeAllows,
+		yes: []string{"tree -L 2", "tree -d -I node_modules src", "tree -aL2", "tree --sort=name -- src"}, no: []string{"tree -o F", "tree -R -H x", "tree *", "tree -Io a F", "tree -PLo a 2 F"}},
 	{name: "read.find", reason: "it lists files", programs: "find", own: findAllows,
 		yes: []string{"find . -name '*.go'", "find . -type f -size +1M -print0", "find src test \\( -name a -o -name b \\) -prune -o -print", "find . -maxdepth 2 -mtime -1 -printf '%p\\n'", "find . -name '*.go' -exec grep -l x {} +", `find "$PWD" -type d`, "find"},
 		no:  []string{"find . -delete", "find . -exec rm {} +", "find . -execdir ./x ';'", "find . -ok rm {} ';'", "find . -fprint F", "find . -fls F", "find . -fprintf F x", "find -files0-from F", `find "$x" -name a`, "find . -name", "find . -exec sh -c 'touch $0' {} ';'"}},
@@ -46,16 +48,36 @@ var fileReaders = []reader{
 	{name: "read.tar", reason: "it lists what is in an archive", programs: "tar", most: -1, own: tarAllows,
 		yes: []string{"tar tf a.tar", "tar -tzf a.tar.gz", "tar -tvf a.tar", "tar --list -f a.tar"}, no: []string{"tar xf a.tar", "tar -tf host:a", "tar tf a -I cmd", "tar -tf a --to-command=x", "tar tf a --checkpoint=1 --checkpoint-action=exec=x", "tar tf $x", "tar -tf a --use-compress-program=x", "tar tFf a b"}},
 	{name: "read.unzip", reason: "it lists what is in an archive", programs: "unzip zipinfo", most: -1,
-		options: optionSet{short: "lvZ1t"}, check: needs("unzip", "l", "v", "Z", "t"),
-		yes: []string{"unzip -l a.zip"}, no: []string{"unzip a.zip", "unzip -o a.zip", "unzip -l -d x a.zip"}},
+		options: optionSet{short: "lvZ1t", first: true}, check: needs("unzip", "l", "v", "Z", "t"),
+		yes: []string{"unzip -l a.zip", "unzip -l a.zip b 'c/*'"}, no: []string{"unzip a.zip", "unzip -o a.zip", "unzip -l -d x a.zip", "unzip a.zip b -l"}},
 }
 
 // always is for programs that only compute with their words.
 func always(*call) string { return "" }
 
-// needs is for a program that only reads with one of some options.
+// treeAllows is for a program that takes the argument of a letter from the next word, whatever stands behind the letter in its own: of -Io that is another
+// option.
+func treeAllows(c *call, _ []option, _ []value) string {
+	for _, text := range c.texts() {
+		if text == "--" {
+			break
+		}
+		i := strings.IndexAny(text, "LPI")
+		if strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "--") && i > 0 && i+1 < len(text) && !(text[i] == 'L' && isNumber(text[i+1:])) {
+			return "what stands behind a letter that wants an argument is another option of tree"
+		}
+	}
+	return ""
+}
+
+// needs is for a program that only reads with one of some options, and takes an option behind its first operand for a name.
 func needs(program string, names ...string) func(*call, []option, []value) string {
-	return func(c *call, options []option, _ []value) string {
+	return func(c *call, options []option, operands []value) string {
+		for i, v := range operands {
+			if i > 0 && v.mayBeOption() || v.splits {
+				return "an option behind the first operand is a name to this program"
+			}
+		}
 		if c.name != program {
 			return ""
 		}
