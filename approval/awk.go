@@ -1,6 +1,9 @@
 package approval
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // awkWords are what a program may call or name besides its variables. getline, system, close, fflush, ENVIRON, PROCINFO, SYMTAB and
 // functions of its own are not among them.
@@ -14,6 +17,9 @@ var awkForbidden = map[string]bool{
 	"getline": true, "system": true, "close": true, "fflush": true, "ENVIRON": true, "PROCINFO": true, "SYMTAB": true, "FUNCTAB": true, "function": true, "func": true, "nextfile": true, "switch": true,
 	"include": true, "load": true, "namespace": true, "ARGV": true, "ARGC": true, "ARGIND": true,
 }
+
+// awkClass is a class within brackets, whose last bracket does not end them.
+var awkClass = regexp.MustCompile(`^\[:[a-z]+:\]`)
 
 var awkOptions = optionSet{short: "F:v:", first: true}
 
@@ -51,9 +57,17 @@ func awkProgram(text string) string {
 			printing = printing && (ch == '\n' || ch == '{') // A statement goes on in the next line behind a comma.
 			before = ch
 			i++
+		case ch == '\\': // It joins two lines, and is no token: what stands before it decides still what a / is.
+			if !strings.HasPrefix(text[i:], "\\\n") {
+				return "a backslash is not known"
+			}
+			i += 2
 		case ch == '#':
 			for i < len(text) && text[i] != '\n' {
 				i++
+			}
+			if text[i-1] == '\\' {
+				return "a comment ends in a backslash"
 			}
 		case ch == '"':
 			end := awkString(text, i+1)
@@ -110,10 +124,7 @@ func awkProgram(text string) string {
 				return "a > behind print writes a file"
 			}
 			i, before = i+1, '>'
-		case strings.IndexByte("$()[]<=!~&+-*%^?:,\\", ch) >= 0:
-			if ch == '\\' && !strings.HasPrefix(text[i:], "\\\n") {
-				return "a backslash is not known"
-			}
+		case strings.IndexByte("$()[]<=!~&+-*%^?:,", ch) >= 0:
 			if ch == '&' && !strings.HasPrefix(text[i:], "&&") && before != '&' {
 				return "a & is not known"
 			}
@@ -143,17 +154,27 @@ func awkString(text string, i int) int {
 	return -1
 }
 
+// awkPattern returns where a pattern ends, behind its /; -1: awk programs may differ about that. Of brackets they know classes, or do not; some take a /
+// in brackets for the end, a bracket within brackets for another one, and a backslash there for itself.
 func awkPattern(text string, i int) int {
 	bracket := false
 	for ; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
-			if i++; bracket && i < len(text) && (text[i] == ']' || text[i] == '/') {
+			if i++; i < len(text) && (text[i] == '\n' || bracket && strings.IndexByte("[]/", text[i]) >= 0) {
 				return -1
 			}
 		case '\n':
 			return -1
 		case '[':
+			if bracket {
+				class := awkClass.FindString(text[i:])
+				if class == "" {
+					return -1
+				}
+				i += len(class) - 1
+				continue
+			}
 			if bracket = true; strings.HasPrefix(text[i+1:], "]") || strings.HasPrefix(text[i+1:], "^]") {
 				return -1
 			}
