@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -14,26 +15,34 @@ var gitVerbs = map[string]struct {
 	options optionSet
 	must    string
 	list    bool // an operand makes something, unless --list or -l says that it is a pattern
+	format  bool // the configuration names a format, unless an option has one
 }{
 	"log": {optionSet{short: "pn:L:S:G:iEFqsM?C?wbz", number: true, long: "oneline graph decorate? decorate-refs= all branches? tags? remotes? stat? shortstat numstat name-only name-status patch no-patch follow max-count= skip= since= after= until= before= " +
-		"author= committer= grep= merges no-merges first-parent reverse format= pretty? date= abbrev-commit no-color color? no-decorate topo-order date-order no-ext-diff no-textconv no-show-signature word-diff? relative-date full-history diff-filter= submodule="}, "no-ext-diff no-textconv no-show-signature submodule=short", false},
-	"show":          {optionSet{short: "pqsUwz", number: true, long: "stat? shortstat numstat name-only name-status patch no-patch format= pretty? oneline abbrev-commit date= no-color color? no-ext-diff no-textconv no-show-signature submodule="}, "no-ext-diff no-textconv no-show-signature submodule=short", false},
-	"rev-parse":     {optionSet{short: "q", long: "show-toplevel git-dir git-common-dir is-inside-work-tree is-bare-repository show-prefix show-cdup abbrev-ref? short? verify quiet symbolic-full-name symbolic absolute-git-dir all branches tags"}, "", false},
-	"rev-list":      {optionSet{short: "n:", number: true, long: "count max-count= all since= until= no-merges merges first-parent reverse left-right left-only right-only"}, "", false},
-	"ls-files":      {optionSet{short: "cdmosukzt", long: "cached deleted modified others stage exclude-standard full-name error-unmatch unmerged"}, "", false},
-	"ls-tree":       {optionSet{short: "rdtlz", long: "name-only name-status long full-name full-tree abbrev?"}, "", false},
-	"branch":        {optionSet{short: "avrl", long: "all verbose remotes list show-current contains= merged? no-merged? sort= format= no-color no-column points-at="}, "", true},
-	"tag":           {optionSet{short: "ln?", long: "list sort= format= contains= merged? points-at= no-color no-column"}, "", true},
-	"describe":      {optionSet{long: "tags always abbrev= long all exact-match match= exclude= contains first-parent"}, "", false},
-	"merge-base":    {optionSet{short: "a", long: "all is-ancestor octopus fork-point"}, "", false},
-	"shortlog":      {optionSet{short: "sne", long: "summary numbered email since= until= no-merges all"}, "", false},
-	"for-each-ref":  {optionSet{long: "format= sort= count= contains= merged? points-at="}, "", false},
-	"show-ref":      {optionSet{short: "sqd", long: "heads tags branches hash? verify quiet head dereference"}, "", false},
-	"name-rev":      {optionSet{long: "tags name-only all always refs="}, "", false},
-	"diff-tree":     {optionSet{short: "rpst", long: "name-only name-status stat? no-commit-id root no-ext-diff no-textconv numstat shortstat submodule="}, "no-ext-diff no-textconv submodule=short", false},
-	"count-objects": {optionSet{short: "vH", long: "verbose human-readable"}, "", false},
-	"symbolic-ref":  {optionSet{short: "q", long: "quiet short"}, "", false},
+		"author= committer= grep= merges no-merges first-parent reverse format= pretty? date= abbrev-commit no-color color? no-decorate topo-order date-order no-ext-diff no-textconv no-show-signature word-diff? relative-date full-history diff-filter= submodule="}, "no-ext-diff no-textconv no-show-signature submodule=short", false, true},
+	"show":          {optionSet{short: "pqsUwz", number: true, long: "stat? shortstat numstat name-only name-status patch no-patch format= pretty? oneline abbrev-commit date= no-color color? no-ext-diff no-textconv no-show-signature submodule="}, "no-ext-diff no-textconv no-show-signature submodule=short", false, true},
+	"rev-parse":     {optionSet{short: "q", long: "show-toplevel git-dir git-common-dir is-inside-work-tree is-bare-repository show-prefix show-cdup abbrev-ref? short? verify quiet symbolic-full-name symbolic absolute-git-dir all branches tags"}, "", false, false},
+	"rev-list":      {optionSet{short: "n:", number: true, long: "count max-count= all since= until= no-merges merges first-parent reverse left-right left-only right-only"}, "", false, false},
+	"ls-files":      {optionSet{short: "cdmosukzt", long: "cached deleted modified others stage exclude-standard full-name error-unmatch unmerged"}, "", false, false},
+	"ls-tree":       {optionSet{short: "rdtlz", long: "name-only name-status long full-name full-tree abbrev?"}, "", false, false},
+	"branch":        {optionSet{short: "avrl", long: "all verbose remotes list show-current contains= merged? no-merged? sort= format= no-color no-column points-at="}, "", true, false},
+	"tag":           {optionSet{short: "ln?", long: "list sort= format= contains= merged? points-at= no-color no-column"}, "", true, false},
+	"describe":      {optionSet{long: "tags always abbrev= long all exact-match match= exclude= contains first-parent"}, "", false, false},
+	"merge-base":    {optionSet{short: "a", long: "all is-ancestor octopus fork-point"}, "", false, false},
+	"shortlog":      {optionSet{short: "sne", long: "summary numbered email since= until= no-merges all"}, "", false, false},
+	"for-each-ref":  {optionSet{long: "format= sort= count= contains= merged? points-at="}, "", false, false},
+	"show-ref":      {optionSet{short: "sqd", long: "heads tags branches hash? verify quiet head dereference"}, "", false, false},
+	"name-rev":      {optionSet{long: "tags name-only all always refs="}, "", false, false},
+	"diff-tree":     {optionSet{short: "rpst", long: "name-only name-status stat? no-commit-id root no-ext-diff no-textconv numstat shortstat submodule="}, "no-ext-diff no-textconv submodule=short", false, false},
+	"count-objects": {optionSet{short: "vH", long: "verbose human-readable"}, "", false, false},
+	"symbolic-ref":  {optionSet{short: "q", long: "quiet short"}, "", false, false},
 }
+
+var (
+	// gitChecks are placeholders of a format for which git runs a program that checks signatures, or another git.
+	gitChecks = regexp.MustCompile(`%[-+ ]*(G|\([^)]*(sig|trailers|describe))`)
+	// gitFormat are formats that the configuration gives no other meaning.
+	gitFormat = regexp.MustCompile(`%|^t?format:|^(oneline|short|medium|full|fuller|reference|email|mboxrd|raw)$`)
+)
 
 // plainGit are forms that read neither objects nor the index, and run nothing.
 func plainGit(args []value) bool {
@@ -157,8 +166,13 @@ func gitAllows(c *call) string {
 			}
 			has["submodule=short"] = true
 		}
-		if (o.name == "format" || o.name == "pretty") && (!o.arg.known || strings.Contains(o.arg.text, "%G") || strings.Contains(o.arg.text, "%(sig") || strings.Contains(o.arg.text, "%(trailers")) {
-			return "a format may check signatures with a program"
+		switch {
+		case (o.name == "format" || o.name == "pretty") && (!o.arg.known || gitChecks.MatchString(o.arg.text)), o.name == "sort" && (!o.arg.known || strings.Contains(o.arg.text, "sig")):
+			return "a format, or what is sorted by, may check signatures with a program"
+		case o.name == "oneline", (o.name == "format" || o.name == "pretty") && gitFormat.MatchString(o.arg.text):
+			has["a format"] = true
+		case o.name == "format" || o.name == "pretty":
+			has["a name"] = true // The configuration may have it stand for any format.
 		}
 	}
 	listing := has["list"] || has["l"] || verb == "tag" && has["n"] || has["contains"] || has["merged"] || has["no-merged"] || has["points-at"]
@@ -168,7 +182,14 @@ func gitAllows(c *call) string {
 	if has["help"] {
 		return gitHelp
 	}
+	if verb == "ls-files" && (has["m"] || has["modified"]) {
+		use.worktree = true
+		return allow("git ls-files -m may run filters that the repository's configuration names, which no option switches off")
+	}
 	var missing []string
+	if known.format && (!has["a format"] || has["a name"]) {
+		missing = append(missing, "--oneline")
+	}
 	for name := range strings.FieldsSeq(known.must) {
 		if !has[name] {
 			missing = append(missing, "--"+name)

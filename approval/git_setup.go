@@ -2,6 +2,7 @@ package approval
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -42,6 +43,9 @@ func (g Git) runs(worktree bool) string {
 	return ""
 }
 
+// settingChecks are the placeholders of gitChecks, and all in brackets, of a format that is in lower case.
+var settingChecks = regexp.MustCompile(`%[-+ ]*[g(]`)
+
 func calmSetting(setting string, worktree bool) bool {
 	name, value, _ := strings.Cut(setting, "=")
 	name, value = strings.ToLower(name), strings.ToLower(strings.TrimSpace(value))
@@ -65,7 +69,9 @@ func calmSetting(setting string, worktree bool) bool {
 	case section == "extensions":
 		return key != "partialclone"
 	case section == "format" || section == "pretty":
-		return !strings.Contains(value, "%g") && !strings.Contains(value, "%(")
+		return !settingChecks.MatchString(value)
+	case name == "branch.sort" || name == "tag.sort":
+		return !strings.Contains(value, "sig")
 	case section == "diff":
 		driver := strings.Contains(rest, ".")
 		return name != "diff.external" && (!driver || slices.Contains([]string{"xfuncname", "funcname", "wordregex", "binary", "algorithm", "cachetextconv"}, key))
@@ -104,9 +110,10 @@ func (s *session) settleGit(f *Finding) {
 // mostPlaces bounds the directories in which a script may be.
 const mostPlaces = 8
 
-// places returns the directories that the script may be in, with within joined to each. A cd may fail, so that the directory before it
-// counts, too. An empty string stands for a directory that is not known.
-func (s *session) places(within string) []string {
+// places returns the directories that the script may be in, with below behind each. A cd may fail, so that the directory before it
+// counts, too. An empty string stands for a directory that is not known. A cd goes up by the words of its path, and git by the files: behind a symbolic
+// link that is another directory, so that below stays as it is.
+func (s *session) places(below string) []string {
 	all := []string{s.opts.Dir}
 	if !path.IsAbs(s.opts.Dir) {
 		return []string{""}
@@ -118,10 +125,15 @@ func (s *session) places(within string) []string {
 		}
 		var next []string
 		for _, dir := range all {
-			if relative {
+			switch {
+			case relative && stay:
 				next = append(next, path.Join(dir, to))
-			} else {
+			case relative:
+				next = append(next, within(dir, to))
+			case stay:
 				next = append(next, path.Clean(to))
+			default:
+				next = append(next, to)
 			}
 		}
 		if stay {
@@ -136,7 +148,7 @@ func (s *session) places(within string) []string {
 			return []string{""}
 		}
 	}
-	if within != "" && !step(within, false) {
+	if below != "" && !step(below, false) {
 		return []string{""}
 	}
 	return all

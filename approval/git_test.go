@@ -32,6 +32,11 @@ func TestGitThatOnlyReadsIsAllowedWhereItRunsNothing(t *testing.T) {
 		"git config --edit": approval.Ask, "git config --get-urlmatch a b": approval.Ask, "git remote show origin": approval.Ask, "git remote get-url --add origin": approval.Ask, "git fetch": approval.Ask, "git status \"$x\"": approval.Ask, "git reflog expire --all": approval.Ask,
 		"GIT_DIR=x git status": approval.Ask, "find . -execdir git status ';'": approval.Ask, "env -C x git status": approval.Ask, "env --chdir=x git status": approval.Ask, "git diff > a": approval.Ask, "git submodule status": approval.Ask, "git cat-file --textconv HEAD:a": approval.Ask,
 		"git cat-file --batch-check": approval.Ask, "xargs git diff": approval.Ask, "popd; git status": approval.Ask, "git describe --dirty": approval.Ask, "./git status": approval.Ask, "git ls-remote": approval.Ask, "git blame --contents F a": approval.Ask,
+
+		"git log -1 --format=%h": approval.Allow, "git log --format='%+s %-b % an'": approval.Allow, "git log --pretty=x": approval.Allow, "git log --format='%+GS'": approval.Ask, "git log --format=%-GK": approval.Ask, "git log --format='% GS'": approval.Ask,
+		"git log --pretty='format:%h %+G?'": approval.Ask, "git log --format='%<(5)%+GS'": approval.Ask, "git show -s --format='%-+ GS'": approval.Ask, "git log --format='%(describe)'": approval.Ask, "git log --format=\"$x\"": approval.Ask,
+		"git for-each-ref --format='%(refname)'": approval.Allow, "git for-each-ref --format='%(signature)'": approval.Ask, "git for-each-ref --format='%(*signature:grade)'": approval.Ask, "git branch --format='%(if)%(signature)%(then)x%(end)'": approval.Ask, "git tag -l --format='%(*sig)'": approval.Ask,
+		"git for-each-ref --sort=-committerdate": approval.Allow, "git for-each-ref --sort=-signature": approval.Ask, "git branch --sort=signature:key": approval.Ask, "git tag -l --sort=\"$x\"": approval.Ask, "git ls-files -m": approval.Allow,
 	} {
 		j := approval.Judge(script, &approval.Options{Dir: "/home/me/src", Git: plainGit, Exported: typical.Exported})
 		assert.Equal(t, want, j.Verdict, "%s: %v", script, j.Findings)
@@ -43,7 +48,7 @@ func TestASettingThatMayRunAProgramMakesGitAsk(t *testing.T) {
 		"core.fsmonitor=x": {true, true}, "core.fsmonitor": {true, true}, "core.fsmonitor=true": {true, true}, "core.fsmonitor=false": {}, "CORE.FSMonitor=x": {true, true},
 		"diff.external=x": {true, true}, "diff.x.textconv=y": {true, true}, "diff.x.command=y": {true, true}, "diff.a.b.textconv=y": {true, true}, "diff.x.xfuncname=y": {}, "diff.algorithm=x": {}, "diff.submodule=diff": {true, true},
 		"filter.lfs.clean=x": {true, false}, "filter.lfs.process=x": {true, false}, "filter.lfs.required=true": {}, "core.pager=touch x": {true, true}, "core.pager=less; x": {true, true}, "core.pager=delta --dark": {}, "pager.log=x": {true, true}, "pager.log": {true, true},
-		"pager.log=false": {}, "log.showsignature=true": {true, true}, "log.showsignature": {true, true}, "format.pretty=%G?": {true, true}, "format.pretty=oneline": {}, "pretty.x=%GS": {true, true}, "core.alternaterefscommand=x": {true, true}, "core.virtualfilesystem=x": {true, true},
+		"pager.log=false": {}, "log.showsignature=true": {true, true}, "log.showsignature": {true, true}, "format.pretty=%G?": {true, true}, "format.pretty=oneline": {}, "pretty.x=%GS": {true, true}, "pretty.x=format:%+GS": {true, true}, "pretty.x=%-GK": {true, true}, "format.pretty=% G?": {true, true}, "format.pretty=%+s": {}, "branch.sort=-signature": {true, true}, "tag.sort=signature:key": {true, true}, "branch.sort=-committerdate": {}, "branch.signature.remote=x": {}, "core.alternaterefscommand=x": {true, true}, "core.virtualfilesystem=x": {true, true},
 		"remote.origin.promisor=true": {true, true}, "extensions.partialclone=origin": {true, true}, "extensions.worktreeconfig=true": {}, "hook.x.command=y": {true, true}, "trace2.eventtarget=/x": {true, true}, "submodule.x.url=y": {true, false}, "nosuch.x=y": {true, true},
 		"status.submodulesummary=true": {true, true}, "core.nosuch=y": {true, true}, "core.hookspath=x": {}, "credential.helper=x": {}, "alias.log=!x": {}, "gpg.program=x": {},
 	} {
@@ -52,6 +57,10 @@ func TestASettingThatMayRunAProgramMakesGitAsk(t *testing.T) {
 			assert.Equal(t, asks[i], j.Verdict == approval.Ask, "%s: %s", setting, script)
 		}
 	}
+	j := approval.Judge("git ls-files -m", &approval.Options{Dir: "/", Git: func(string, bool) (approval.Git, error) {
+		return approval.Git{Settings: []string{"filter.x.clean=y"}}, nil
+	}})
+	assert.Equal(t, approval.Ask, j.Verdict, "git ls-files -m reads files that are checked out")
 	for name, c := range map[string]struct {
 		set    approval.Git
 		err    error
@@ -69,6 +78,9 @@ func TestASettingThatMayRunAProgramMakesGitAsk(t *testing.T) {
 	var asked []string
 	approval.Judge("cd a && cd b; git -C c status", &approval.Options{Dir: "/x", Git: func(dir string, _ bool) (approval.Git, error) { asked = append(asked, dir); return approval.Git{}, nil }})
 	assert.Equal(t, []string{"/x/a/b/c", "/x/a/c", "/x/b/c", "/x/c"}, asked)
+	asked = nil
+	approval.Judge("cd a/..; git -C l/.. status; git -C /l/../x status", &approval.Options{Dir: "/x", Git: func(dir string, _ bool) (approval.Git, error) { asked = append(asked, dir); return approval.Git{}, nil }})
+	assert.Equal(t, []string{"/x/l/..", "/l/../x"}, asked, "behind a link, git goes up by the files")
 	assert.Equal(t, approval.Ask, approval.Judge("git status", &approval.Options{Git: plainGit}).Verdict, "it is not known where")
 }
 

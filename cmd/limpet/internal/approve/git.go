@@ -60,7 +60,7 @@ func Git(env []string) func(dir string, worktree bool) (approval.Git, error) {
 		}
 		path := strings.TrimSuffix(string(hook), "\n")
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
+			path = dir + "/" + path // Behind a symbolic link, ".." in dir is not what it looks like.
 		}
 		_, missing := os.Lstat(path)
 		set.Hooked = !errors.Is(missing, os.ErrNotExist)

@@ -53,7 +53,7 @@ func (r repository) must(script string) {
 }
 
 // reading are commands that are allowed where git runs nothing.
-var reading = []string{"git status", "git diff", "git diff --cached", "git log -p -2", "git show", "git blame a", "git grep 3", "git ls-files", "git log --oneline", "git cat-file -p HEAD:a", "git stash list", "git branch -v", "git reflog -2", "git diff --stat HEAD~1"}
+var reading = []string{"git status", "git diff", "git diff --cached", "git log -p -2", "git show", "git blame a", "git grep 3", "git ls-files", "git log --oneline", "git cat-file -p HEAD:a", "git stash list", "git branch -v", "git reflog -2", "git diff --stat HEAD~1", "git ls-files -m", "git log --pretty=x"}
 
 // Whatever has git run a program when it reads is seen before.
 func TestWhatGitWouldRunIsSeen(t *testing.T) {
@@ -64,6 +64,7 @@ func TestWhatGitWouldRunIsSeen(t *testing.T) {
 		"a filter": "echo 'a filter=x' >.git/info/attributes; git config filter.x.clean ../evil", "a process": "echo 'a filter=x' >.gitattributes; git config filter.x.process ../evil",
 		"a hook": "printf '#!/bin/sh\ntouch \"$MARK\"\n' >.git/hooks/post-index-change; chmod +x .git/hooks/post-index-change", "a hook elsewhere": "mkdir ../h; printf '#!/bin/sh\ntouch \"$MARK\"\n' >../h/post-index-change; chmod +x ../h/post-index-change; git config core.hooksPath ../h",
 		"a pager": "git config core.pager ../evil", "a signature": "git config log.showSignature true; git config gpg.program ../evil",
+		"a format":            "{ git cat-file commit HEAD | sed '/^$/,$d'; printf 'gpgsig -----BEGIN PGP SIGNATURE-----\\n \\n x\\n -----END PGP SIGNATURE-----\\n\\nx\\n'; } >../c && git update-ref HEAD $(git hash-object -t commit -w ../c); git config pretty.x format:%+GS; git config gpg.program ../evil",
 		"a repository within": "git init -q sub; cd sub; git config user.name a; git config user.email a@b; echo 1 >b; git add b; git commit -qm x; cd ..; git add sub 2>/dev/null; git commit -qm sub; cd sub; git config core.fsmonitor \"$HOME/evil\"; echo 2 >b",
 		"a work tree":         "git worktree add -q ../w; git config extensions.worktreeConfig true; git config --worktree core.fsmonitor ../evil",
 	} {
@@ -88,6 +89,19 @@ func TestWhatGitWouldRunIsSeen(t *testing.T) {
 			// There is no terminal for a pager, and no commit is signed.
 			assert.Equal(t, name != "nothing" && name != "a pager" && name != "a signature", ran > 0)
 		})
+	}
+}
+
+// Behind a symbolic link, git's -C goes up to where the link leads.
+func TestGitIsLookedAtBehindALink(t *testing.T) {
+	testenv.Slow(t)
+	r := newRepository(t)
+	r.must("mkdir d; git init -q ../other && mkdir ../other/d && git -C ../other config core.fsmonitor ../evil && ln -s ../other/d l && ln -s \"$HOME/other/d\" ../m")
+	opts := &approval.Options{Dir: r.dir, Git: approve.Git(r.env)}
+	for script, runs := range map[string]bool{"git -C d/.. status": false, "git -C l/.. status": true, "git -C ./l/../. status": true, "git -C ../m/.. status": true, "git -C \"" + filepath.Dir(r.dir) + "/m/..\" status": true} {
+		_, marked := r.run(script)
+		assert.Equal(t, runs, marked, script)
+		assert.Equal(t, runs, approval.Judge(script, opts).Verdict == approval.Ask, script)
 	}
 }
 
