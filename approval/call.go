@@ -150,7 +150,7 @@ func (c *call) judge() {
 		if slices.Contains(namesOnly, c.name) && !c.w.isFloor(c.args[i]) {
 			break
 		}
-		if why, v := c.w.path(c.args[i], false); v != Allow && (v == Deny || !allowed || own.Operands) { // Any operand is not this one.
+		if why, v := c.pathOf(c.args[i]); v != Allow && (v == Deny || !allowed || own.Operands) { // Any operand is not this one.
 			c.add(v, ruleOfPath(v), why)
 			if v == Deny {
 				return
@@ -185,6 +185,30 @@ func (c *call) judge() {
 		return
 	}
 	c.add(Allow, r.name, r.reason)
+}
+
+// bundleMax bounds the letters of options in one word that pathOf looks behind.
+const bundleMax = 8
+
+// pathOf judges a file that a word names, also one that is joined to an option: behind the equals sign, or behind one or several letters.
+func (c *call) pathOf(v value) (string, Verdict) {
+	why, verdict := c.w.path(v, false)
+	if verdict != Allow || !strings.HasPrefix(v.pattern, "-") {
+		return why, verdict
+	}
+	joined := func(text string) {
+		if verdict == Allow {
+			why, verdict = c.w.path(value{text: text, pattern: text, known: v.known, home: strings.HasPrefix(text, "~")}, false)
+		}
+	}
+	if name, arg, _ := strings.Cut(v.pattern, "="); strings.HasPrefix(name, "--") {
+		joined(arg)
+		return why, verdict
+	}
+	for i := 2; i < min(len(v.pattern), bundleMax+2) && (i == 2 || isLetter(v.pattern[i-1])); i++ {
+		joined(v.pattern[i:])
+	}
+	return why, verdict
 }
 
 // harmful are the rules of those of asking that tell what overwrites or throws away by the operands: a rule for any operand does not open it.

@@ -13,6 +13,9 @@ func (w *walker) normal(v value) string {
 	if strings.HasPrefix(p, "~") && !v.home {
 		return "./" + p
 	}
+	if rest, ok := descriptors(p); ok {
+		p = "/proc/self/fd/" + rest // It is a symbolic link: ".." behind it is not /dev.
+	}
 	p = clean(p)
 	for _, prefix := range []string{"/proc/self/root", "/proc/1/root", "/proc/thread-self/root", "/dev/fd/root"} {
 		if rest, ok := strings.CutPrefix(p, prefix); ok && (rest == "" || rest[0] == '/') {
@@ -35,6 +38,43 @@ func (w *walker) normal(v value) string {
 		return "~"
 	}
 	return p
+}
+
+// descriptors returns what is behind /dev/fd, if that goes up.
+func descriptors(p string) (string, bool) {
+	if !strings.Contains(p, "..") || !strings.HasPrefix(p, "/") {
+		return "", false
+	}
+	seen, rest := "", p
+	for rest != "" && seen != "/dev/fd" {
+		var part string
+		part, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
+		seen = path.Join("/", seen, part)
+	}
+	return rest, seen == "/dev/fd" && rest != ""
+}
+
+// homes returns a path, and what it may be by a pattern for a home: with ~ for that.
+func (w *walker) homes(p string) []string {
+	all := []string{p}
+	if !strings.HasPrefix(p, "/") || !strings.ContainsAny(p, "*?[") {
+		return all
+	}
+	for _, dir := range []string{w.s.opts.Home, "/root", "/home/*"} {
+		n := strings.Count(dir, "/") + 1
+		parts := strings.Split(p, "/")
+		if len(dir) < 2 || len(parts) < n {
+			continue
+		}
+		may := true
+		for i, name := range strings.Split(dir, "/") {
+			may = may && (name == "*" || component(parts[i], name))
+		}
+		if may {
+			all = append(all, strings.Join(append([]string{"~"}, parts[n:]...), "/"))
+		}
+	}
+	return all
 }
 
 // system are directories without which the machine does not run.
@@ -124,7 +164,7 @@ func (w *walker) isFloor(v value) bool {
 		return true
 	}
 	for _, dir := range floorDirs {
-		if isBelow(p, dir) {
+		if slices.ContainsFunc(w.homes(p), func(p string) bool { return isBelow(p, dir) }) {
 			return true
 		}
 		// Some directory's name is not known: it may be anybody's home.
@@ -132,7 +172,9 @@ func (w *walker) isFloor(v value) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(w.s.opts.Protected, func(dir string) bool { return isBelow(p, w.normal(value{pattern: dir})) })
+	return slices.ContainsFunc(w.s.opts.Protected, func(dir string) bool {
+		return slices.ContainsFunc(w.homes(p), func(p string) bool { return isBelow(p, w.normal(value{pattern: dir})) })
+	})
 }
 
 // Files that decide who may log in and what runs as root: writing there is denied. Files that shells and editors run when they start are
@@ -150,9 +192,11 @@ var (
 	secretFiles = []string{
 		"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "~/.ssh", "~/.gnupg", "~/.aws", "~/.netrc", "~/.git-credentials", "~/.docker/config.json", "~/.kube",
 		"~/.npmrc", "~/.pypirc", "~/.config/gh", "~/.config/gcloud", "~/.azure", "~/.password-store", "~/.pgpass", "~/.my.cnf", "~/.bash_history", "~/.local/share/keyrings",
-		"/proc/*/environ", "/proc/*/mem", "/proc/*/root", "/proc/*/fd", "/proc/*/cwd", "/etc/ssl/private", "/dev/mem", "/dev/kmem",
+		"/etc/ssl/private", "/dev/mem", "/dev/kmem",
 	}
-	devices = []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "dm-", "mapper", "disk", "md", "mem", "kmem", "port", "rdisk", "sr", "nbd", "zd"}
+	// secretOfProcess are files and directories of each process, and of each of its threads, below /proc.
+	secretOfProcess = []string{"environ", "mem", "root", "fd", "cwd", "map_files"}
+	devices         = []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "dm-", "mapper", "disk", "md", "mem", "kmem", "port", "rdisk", "sr", "nbd", "zd"}
 )
 
 // isDevice reports whether a path is a device with somebody's files on it, or the memory.
@@ -168,12 +212,8 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 		return "limpet's own state, rules and sockets are not for scripts", Deny
 	}
 	in := func(list []string) bool {
-		return slices.ContainsFunc(list, func(one string) bool {
-			if strings.HasPrefix(one, "/proc/*") {
-				ok, _ := path.Match(one, p)
-				return ok || strings.HasPrefix(p, "/proc/") && below(p, one)
-			}
-			return isBelow(p, one)
+		return slices.ContainsFunc(w.homes(p), func(p string) bool {
+			return slices.ContainsFunc(list, func(one string) bool { return isBelow(p, one) })
 		})
 	}
 	switch {
@@ -183,7 +223,7 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 		return "it writes to a device, over the files on it", Deny
 	case write && in(startupFiles):
 		return "it writes a file that shells, editors or services run later, outside of this session", Ask
-	case !write && (in(secretFiles) || isSecretName(p)):
+	case !write && (in(secretFiles) || isSecretOfProcess(p) || isSecretName(p, !v.known)):
 		return "it names a file that may have secrets", Ask
 	case !write && isDevice(p):
 		return "it reads a device, which has other users' files", Ask
@@ -193,18 +233,32 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 	return "", Allow
 }
 
-// below reports whether a path is below the one that a pattern of /proc names.
-func below(p, pattern string) bool {
+// isSecretOfProcess reports whether a path may be a secret of a process or of one of its threads, or below one, or the memory of the system.
+func isSecretOfProcess(p string) bool {
 	parts := strings.Split(p, "/")
-	if len(parts) < 4 {
+	switch {
+	case len(parts) < 3 || parts[0] != "" || !component(parts[1], "proc"):
 		return false
+	case len(parts) == 3:
+		return component(parts[2], "kcore")
 	}
-	ok, err := path.Match(pattern, strings.Join(parts[:4], "/"))
-	return ok || err != nil || strings.ContainsAny(parts[3], "*?[") && parts[3] != "*"
+	if of := parts[2]; of != "self" && of != "thread-self" && strings.Trim(of, "abcdefghijklmnopqrstuvwxyz_-") == "" {
+		return false // It is of the system, as /proc/sys.
+	}
+	names := parts[3:4]
+	if len(parts) > 5 && component(parts[3], "task") {
+		names = append(names[:1:1], parts[5])
+	}
+	return slices.ContainsFunc(secretOfProcess, func(secret string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return component(name, secret) })
+	})
 }
 
-// isSecretName reports whether a file's name is one that secrets are kept under, wherever it is.
-func isSecretName(p string) bool {
+// secretNames are those that a pattern may find.
+var secretNames = []string{".env", ".netrc", ".git-credentials", ".pgpass", "credentials", "id_rsa", "id_ed25519", "id_ecdsa", "id_dsa"}
+
+// isSecretName reports whether a file's name is one that secrets are kept under, wherever it is, or may be by a pattern.
+func isSecretName(p string, pattern bool) bool {
 	name := base(p)
 	switch {
 	case name == ".env", strings.HasPrefix(name, ".env."), name == "credentials", name == ".netrc", name == ".git-credentials", name == ".pgpass":
@@ -213,6 +267,9 @@ func isSecretName(p string) bool {
 		return !strings.HasSuffix(name, ".pub")
 	}
 	ext := path.Ext(name)
+	if pattern && strings.ContainsAny(name, "*?[") && !strings.ContainsAny(name[:1], "*?[") && slices.ContainsFunc(secretNames, func(one string) bool { return component(name, one) }) {
+		return true // All files, and those whose names end so, are not meant to be secrets.
+	}
 	return ext != name && (ext == ".pem" || ext == ".p12" || ext == ".pfx" || ext == ".kdbx" || ext == ".keystore" || ext == ".key" && strings.Contains(p, "/"))
 }
 

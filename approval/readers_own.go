@@ -18,10 +18,12 @@ var ownReaders = []reader{
 		yes: []string{"sed -n 1,5p a", "sed 's/a/b/g' a", "sed -e 's|a|b|' -e '/x/d' a", "sed -n '/a/,/b/p' a", "sed '$d' a", "sed -E 's/(a)/\\1/' a", "sed 1q a", "sed -n '/^x/{s/a/b/;p}' a", "sed 's/#.*//;/^$/d' a"},
 		no:  []string{"sed -i s/a/b/ a", "sed --in-place s/a/b/ a", "sed -n 'w F' a", "sed 's/a/b/w F' a", "sed 's/a/b/e' a", "sed '1e touch a' a", "sed e a", "sed -f F a", `sed "s/$x/b/" a`, "sed p *", "sed -ni p a", "sed -n '/a/w F' a", "sed 's/a/b/gw F' a", "sed --in p a", "sed 'r F' a", "sed -n 's/[/]/x/;w F' a", "sed -E -i p a", "sed '/a/!e x' a"}},
 	{name: "read.jq", reason: "its filter only prints", programs: "jq", own: jqAllows,
-		yes: []string{"jq . a", "jq", "jq -r '.a[] | select(.b == 1) | .c' a", `jq -r '.a.env' a`, `jq --arg x "$y" '.a[$x]' a`}, no: []string{"jq -n env", "jq -n '$ENV.A'", "jq -L d 'import \"a\" as a; .' a", "jq --rawfile a F .", "jq --slurpfile a F .", `jq "$x" a`, "jq -f F", "jq input_filename a", "jq . *"}},
+		yes: []string{"jq . a", "jq", "jq -r '.a[] | select(.b == 1) | .c' a", `jq -r '.a.env' a`, `jq --arg x "$y" '.a[$x]' a`, "jq --indent 2 . a", `jq '.a | test("b$")' a`}, no: []string{"jq -n env", "jq -n '$ENV.A'", "jq -n '$ ENV'", "jq -n 'if$ENV then 1 else 2 end'", "jq -n --indent --arg env Y 7 .", "jq -L d 'import \"a\" as a; .' a", "jq --rawfile a F .", "jq --slurpfile a F .", `jq "$x" a`, "jq -f F", "jq input_filename a", "jq . *"}},
 }
 
-var jqSecret = regexp.MustCompile(`(^|[^.\w"])(\$?env|\$ENV|\$__prog\w*|import|include|modulemeta|input_filename|get_search_list|\$__loc__|input_line_number|debug|stderr|halt_error)\b`)
+// jqSecret are what reads the environment or other files, or writes elsewhere. A variable's name needs nothing before its $, and may have blanks and comments
+// behind that.
+var jqSecret = regexp.MustCompile(`(^|[^.\w"])(env|import|include|modulemeta|input_filename|get_search_list|input_line_number|debug|stderr|halt_error)\b|\$(ENV|env|__prog\w*|__loc__)\b|\$\s*#|\$\s+[\w:]`)
 
 var jqOptions = optionSet{short: "rcnesaSjCM", long: "raw-output compact-output null-input exit-status slurp ascii-output sort-keys join-output color-output monochrome-output tab raw-input indent="}
 
@@ -36,6 +38,12 @@ func jqAllows(c *call) string {
 			continue
 		}
 		args = append(args, c.args[i])
+		if c.args[i].is("--indent") { // Whatever stands there is its number.
+			if i++; i >= len(c.args) || !c.args[i].number() {
+				return "the number of --indent is not known"
+			}
+			args = append(args, c.args[i])
+		}
 	}
 	_, operands, why := jqOptions.parse(args)
 	if why != "" {

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -14,7 +15,13 @@ var dpkgOptions = optionSet{short: "LlsS", long: "listfiles list status search p
 var systemReaders = []reader{
 	{name: "read.uname", reason: tellsSystem, programs: "uptime free lscpu lsblk lsmod lsusb lspci findmnt vmstat iostat mpstat w who last", most: -1,
 		options: optionSet{short: "asnrvmpiogGuzbhklmtwcfHd", long: "all kernel-name nodename kernel-release kernel-version machine processor operating-system pretty since human mega giga total wide json user group groups name real bytes"},
-		yes:     []string{"free -h", "uptime"}, no: []string{"free --nosuch", "w $x"}},
+		check: func(c *call, options []option, _ []value) string {
+			if c.name == "last" && slices.ContainsFunc(options, func(o option) bool { return o.name == "d" }) {
+				return asksNames
+			}
+			return ""
+		},
+		yes: []string{"free -h", "uptime", "last -n 5", "lsblk -d"}, no: []string{"free --nosuch", "w $x", "last -d"}},
 	{name: "read.id", reason: tellsSystem, programs: "uname id getconf locale", most: -1,
 		options: optionSet{short: "asnrvmpiogGuzbklc", long: "all kernel-name nodename kernel-release kernel-version machine processor operating-system user group groups name real", whole: true},
 		yes:     []string{"uname -a", "id -u", `id -g "$user"`, "getconf PAGE_SIZE"}, no: []string{"uname --nosuch"}},
@@ -22,19 +29,19 @@ var systemReaders = []reader{
 		options: optionSet{short: "d:uRI?r:", long: "date= utc universal rfc-email rfc-3339= iso-8601? reference="}, check: dateFormat,
 		yes: []string{"date", "date +%s", "date -u +%Y-%m-%dT%H:%M:%SZ", "date -d yesterday", "date -Iseconds"}, no: []string{"date -s now", "date 01010000", "date --set=now", "date -f F", "date $x", "date --da x"}},
 	{name: "read.hostname", reason: tellsSystem, programs: "hostname", most: 0,
-		options: optionSet{short: "fsdiIA", long: "fqdn long short domain ip-address all-ip-addresses"},
-		yes:     []string{"hostname", "hostname -f"}, no: []string{"hostname new", "hostname -F f", "hostname -b x", "hostname $x"}},
+		options: optionSet{short: "fsdiI", long: "fqdn long short domain ip-address all-ip-addresses"},
+		yes:     []string{"hostname", "hostname -f"}, no: []string{"hostname -A", "hostname new", "hostname -F f", "hostname -b x", "hostname $x"}},
 	{name: "read.ps", reason: tellsSystem, programs: "ps", most: -1, own: psAllows,
 		yes: []string{"ps", "ps aux", "ps -ef", "ps -o pid,args -p 1", "ps -eo pid,comm --sort=-pid", "ps auxf", `ps -p "$pid"`, "ps -o pid= -o comm=,args=", "ps axo pid,%cpu"}, no: []string{"ps e", "ps -o pid=X,environ", "ps -o no_such", "ps eww", "ps auxe", "ps axe", "ps --nosuch", "ps $x"}},
 	{name: "read.pgrep", reason: tellsSystem, programs: "pgrep pidof", most: -1,
 		options: optionSet{short: "acfg:G:ilnoP:s:t:u:U:vxd:q", long: "list-name list-full full exact newest oldest inverse count parent= euid= uid= delimiter= ignore-case"},
 		yes:     []string{"pgrep -fl sleep", "pidof bash"}, no: []string{"pgrep --signal KILL x", "pgrep $x", "pkill x"}},
 	{name: "read.ss", reason: tellsSystem, programs: "ss netstat", most: 0,
-		options: optionSet{short: "tulnpaxreoims46s", long: "tcp udp listening numeric processes all unix extended summary"},
-		yes:     []string{"ss -tlnp", "netstat -tulpn"}, no: []string{"ss -K", "ss -D F", "ss -F F", "ss --kill"}},
+		options: optionSet{short: "tulnpaxreoims46s", long: "tcp udp listening numeric processes all unix extended summary"}, check: socketsAllow,
+		yes: []string{"ss -tlnp", "netstat -tulpn", "netstat -rn"}, no: []string{"ss -r", "netstat -t", "netstat -r", "ss -K", "ss -D F", "ss -F F", "ss --kill"}},
 	{name: "read.lsof", reason: tellsSystem, programs: "lsof", most: -1,
-		options: optionSet{short: "nPtai?p:u:c:d:"},
-		yes:     []string{"lsof -nP -i:80", "lsof -p 1"}, no: []string{"lsof -D w", "lsof -Dr", "lsof $x"}},
+		options: optionSet{short: "nPtai?p:u:c:d:", first: true}, check: lsofAllows,
+		yes: []string{"lsof -nP -i:80", "lsof -ti tcp:80", "lsof -n -p 1", "lsof -n +D src"}, no: []string{"lsof -p 1", "lsof -ni@host", "lsof -n -i @host:80", "lsof -n -i tcp@host", "lsof a -n", "lsof +M", "lsof -D w", "lsof -Dr", "lsof $x"}},
 	{name: "read.ip", reason: tellsSystem, programs: "ip", own: ipAllows,
 		yes: []string{"ip a", "ip addr show", "ip -br link", "ip route", "ip -4 addr show dev eth0"}, no: []string{"ip link set eth0 up", "ip netns exec a ls", "ip -batch F", "ip addr add 1 dev a", "ip route get 1.1.1.1"}},
 	{name: "read.getent", reason: tellsSystem, programs: "getent", most: -1, check: getentAllows,
@@ -59,6 +66,54 @@ var systemReaders = []reader{
 	{name: "read.dmesg", reason: tellsSystem, programs: "dmesg", most: 0,
 		options: optionSet{short: "TkuxLP", long: "ctime kernel userspace decode nopager"},
 		yes:     []string{"dmesg -T"}, no: []string{"dmesg -c", "dmesg -C", "dmesg -H", "dmesg -F f"}},
+}
+
+const asksNames = "it asks for the names of other machines, over the network"
+
+// socketsAllow knows what prints numbers: ss does so unless it has an option, and netstat only if it has one.
+func socketsAllow(c *call, options []option, _ []value) string {
+	numbers := c.name == "ss"
+	for _, o := range options {
+		switch {
+		case c.name == "ss" && o.name == "r":
+			return asksNames
+		case o.name == "n" || o.name == "numeric":
+			numbers = true
+		}
+	}
+	if !numbers {
+		return asksNames + ": add -n"
+	}
+	return ""
+}
+
+// lsofAddress is an address without the name of a machine.
+var lsofAddress = regexp.MustCompile(`^[46]?([a-zA-Z]+)?(:[a-zA-Z0-9,-]+)?$`)
+
+// lsofAllows knows what asks for no names: with -n, or -t, which prints numbers of processes alone. The first operand behind -i is an address.
+func lsofAllows(c *call, options []option, operands []value) string {
+	numbers := false
+	for i, o := range options {
+		numbers = numbers || o.name == "n" || o.name == "t"
+		if o.name != "i" {
+			continue
+		}
+		if o.arg.pattern == "" && i == len(options)-1 && len(operands) > 0 {
+			o.arg = operands[0]
+		}
+		if o.arg.pattern != "" && !(o.arg.known && lsofAddress.MatchString(o.arg.text)) {
+			return "an address may have the name of a machine, for which it asks over the network"
+		}
+	}
+	for i, v := range operands {
+		if i > 0 && v.mayBeOption() || v.text == "" && !v.noDash || strings.HasPrefix(v.text, "+") && !v.is("+D") && !v.is("+d") && !v.is("+L1") {
+			return "an option behind an operand, or with a +, is not known to change nothing"
+		}
+	}
+	if !numbers {
+		return asksNames + ": add -n"
+	}
+	return ""
 }
 
 // dateFormat knows one operand: +FORMAT. Another sets the clock.

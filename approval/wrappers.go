@@ -154,6 +154,9 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 	appends, text := c.name == "xargs", wr.text
 	for _, o := range options {
 		text = text && !slices.Contains(wr.exec, o.name)
+		if why, v := c.w.path(o.arg, false); v != Allow { // xargs reads its file, and env goes there.
+			c.add(v, ruleOfPath(v), why)
+		}
 		if c.name == "env" && (o.name == "C" || o.name == "chdir") {
 			c.w.s.moves = append(c.w.s.moves, "")
 		}
