@@ -195,6 +195,9 @@ func gitAllows(c *call) string {
 			missing = append(missing, "--"+name)
 		}
 	}
+	if known.list {
+		return allow("git " + verb + " may sort by signatures, which it checks with a program, as the repository's configuration says")
+	}
 	if !global || len(missing) > 0 {
 		return allow(strings.TrimSpace(gitRemedy + " " + verb + " " + strings.Join(missing, " ")))
 	}
