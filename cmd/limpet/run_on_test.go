@@ -106,7 +106,7 @@ func TestAScriptOnAnotherMachineThatMayHaveRunIsTold(t *testing.T) {
 	assert.Contains(t, out.String(), "it may have run")
 	assert.Contains(t, said.String(), "may be there, and stay")
 	tap.Release(testenv.TapAnswers)
-	p.limpet(append([]string{"session", "close", "--on", tap.Target()}, strings.Fields(p.limpet("session", "list", "--on", tap.Target(), "-q"))...)...)
+	testenv.Await(t, "the session to end", func() bool { return p.limpet("session", "list", "--on", tap.Target(), "-q") == "" })
 	p.limpet("hosts", "close", "--all")
 	p.gone("after the last connection was closed")
 }
@@ -114,9 +114,15 @@ func TestAScriptOnAnotherMachineThatMayHaveRunIsTold(t *testing.T) {
 // tappedMachine is a machine that is reached by a target, and its home. Its connections are shared.
 func tappedMachine(t *testing.T, p *mcpPlace) (target, far string) {
 	t.Helper()
-	far = testenv.TempDir(t)
-	tap := testenv.NewTap(t, func() *exec.Cmd { return farConnect(p, far) })
+	tap, far := tapOf(t, p)
 	return tap.Target(), far
+}
+
+// tapOf is tappedMachine, for a test that holds or cuts its connections.
+func tapOf(t *testing.T, p *mcpPlace) (tap *testenv.Tap, far string) {
+	t.Helper()
+	far = testenv.TempDir(t)
+	return testenv.NewTap(t, func() *exec.Cmd { return farConnect(p, far) }), far
 }
 
 // farConnect is the limpet over there.

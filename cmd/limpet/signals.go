@@ -30,7 +30,8 @@ func ignoreSuspend() { catch(make(chan os.Signal, 1), syscall.SIGTSTP) }
 // untilSignal returns a context that ends, with a *signalError as its cause,
 // when limpet is told to stop. A SIGINT after that ends limpet at once, for
 // users who will not wait until the command is stopped in good order; what it
-// left running is ended all the same, by the guard of its shell.
+// left running is ended all the same, by the guard of its shell, or, on another
+// machine, by the process that shares the connection.
 func untilSignal(parent context.Context) (_ context.Context, stop func()) {
 	return untilOneOf(parent, stopSignals...)
 }

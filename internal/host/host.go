@@ -81,6 +81,7 @@ type Host struct {
 	to     Target
 	opts   Options
 	asks   *jsonhttp.Client
+	ending *jsonhttp.Client // as asks, for requests about sessions that are temporary
 	hello  connect.Hello
 	beside sync.WaitGroup // reconnections
 
@@ -120,7 +121,7 @@ func Dial(ctx context.Context, t Target, opts *Options) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{target: t.said, to: t, opts: o, link: l, hello: hello, dialled: time.Now()}
-	h.asks = asking(h)
+	h.asks, h.ending = asking(h), asking(temporary{h})
 	return h, nil
 }
 
@@ -197,7 +198,11 @@ func (h *Host) CallerEnv() []string { return h.Hello().CallerEnv }
 
 // Session implements [keeper.Place].
 func (h *Host) Session(ctx context.Context, name string, spec *keeper.Spec) (*keeper.Kept, error) {
-	return h.open(ctx, name, connect.Open{Spec: spec})
+	o, err := open(ctx, h.asks, name, spec)
+	if err != nil {
+		return nil, err
+	}
+	return h.kept(&addressed{h, o.Record.SessionID()}, o), nil
 }
 
 // TemporaryName returns a name for Temporary that no other session has. It begins with what the session is for.
@@ -206,24 +211,27 @@ func TemporaryName(what string) string {
 	return what + "-" + strings.ToLower(rand.Text()[:enough])
 }
 
-// Temporary makes a session that ends with Disconnect. If this program, or the connection, ends before that, it stays for as long as
-// others do that nobody uses.
+// Temporary makes a session that ends with Disconnect, or with this program if the connection is shared. If the connection ends before that, or
+// this program where it is not shared, the session stays for as long as others do that nobody uses. The name is one of TemporaryName: no other
+// session may have it.
 func (h *Host) Temporary(ctx context.Context, name string, spec *keeper.Spec) (*keeper.Kept, error) {
-	k, err := h.open(ctx, name, connect.Open{Spec: spec})
-	if err == nil && k.Made {
+	o, err := open(ctx, h.ending, name, spec)
+	if err != nil {
+		return nil, err
+	}
+	k := h.kept(&addressed{temporary{h}, o.Record.SessionID()}, o)
+	if k.Made {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.temporary = append(h.temporary, k)
 	}
-	return k, err
+	return k, nil
 }
 
-func (h *Host) open(ctx context.Context, name string, in connect.Open) (*keeper.Kept, error) {
-	var o keeper.Opened
-	if err := h.ask(ctx, http.MethodPut, name, "", in, &o); err != nil {
-		return nil, err
-	}
-	return h.kept(&addressed{h, o.Record.SessionID()}, o), nil
+// open opens a session by a request of one of the clients of a Host.
+func open(ctx context.Context, by *jsonhttp.Client, name string, spec *keeper.Spec) (o keeper.Opened, err error) {
+	err = askBy(ctx, by, http.MethodPut, name, "", connect.Open{Spec: spec}, &o)
+	return o, err
 }
 
 // kept is a session of there, about which requests are sent by a transport.
@@ -252,28 +260,33 @@ func below(name string) string { return "/sessions/" + name }
 
 // addressed sends requests about one session.
 type addressed struct {
-	h  *Host
+	to http.RoundTripper
 	id string
 }
 
 func (a *addressed) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context()) // It is the caller's.
 	r.Header.Set(connect.HeadSession, a.id)
-	return a.h.RoundTrip(r)
+	return a.to.RoundTrip(r)
 }
 
-// The paths of names, and of the request that opens a session and runs a command in it.
+// The paths of names, and of requests below one of them: to open a session and run a command in it, and to close a session.
 const (
-	keptPath = "/kept/"
-	runPath  = "/run"
+	keptPath  = "/kept/"
+	runPath   = "/run"
+	closePath = "/close"
 )
 
 // ask asks about a name.
 func (h *Host) ask(ctx context.Context, method, name, path string, content, value any) error {
+	return askBy(ctx, h.asks, method, name, path, content, value)
+}
+
+func askBy(ctx context.Context, by *jsonhttp.Client, method, name, path string, content, value any) error {
 	if !session.ValidName(name) {
 		return &session.Error{Op: "open", Session: name, Err: session.ErrName}
 	}
-	return h.asks.Call(ctx, jsonhttp.Request{Method: method, Path: keptPath + name + path, Content: content}, value)
+	return by.Call(ctx, jsonhttp.Request{Method: method, Path: keptPath + name + path, Content: content}, value)
 }
 
 // Terminals returns a client of the records of the terminals of a session that has ended. The caller must close it.
@@ -291,7 +304,7 @@ func (h *Host) List(ctx context.Context, all bool) (list []keeper.Listed, err er
 
 // Close ends a session.
 func (h *Host) Close(ctx context.Context, k *keeper.Kept) error {
-	return h.ask(ctx, http.MethodPost, k.Name(), "/close", connect.Close{Session: k.Record.SessionID()}, &struct{}{})
+	return h.ask(ctx, http.MethodPost, k.Name(), closePath, connect.Close{Session: k.Record.SessionID()}, &struct{}{})
 }
 
 // ErrNoUpgrade means that the limpet over there is too old to have sessions upgraded to it.
@@ -358,9 +371,10 @@ func (h *Host) Disconnect() (err error) {
 		}
 		for _, k := range ending {
 			how := connect.Close{Session: k.Record.SessionID(), Forget: true}
-			err = errors.Join(err, h.ask(ctx, http.MethodPost, k.Name(), "/close", how, &struct{}{}))
+			err = errors.Join(err, h.ask(ctx, http.MethodPost, k.Name(), closePath, how, &struct{}{}))
 		}
 		h.asks.Close()
+		h.ending.Close()
 		h.mu.Lock()
 		h.closed = true
 		l := h.link

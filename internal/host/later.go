@@ -56,6 +56,22 @@ type later struct {
 	by    *addressed    // once it is
 }
 
+// asks is the client of requests that open the session.
+func (l *later) asks() *jsonhttp.Client {
+	if l.how.Temporary {
+		return l.h.ending
+	}
+	return l.h.asks
+}
+
+// to is the transport of all others.
+func (l *later) to() http.RoundTripper {
+	if l.how.Temporary {
+		return temporary{l.h}
+	}
+	return l.h
+}
+
 func (l *later) isOpen() bool {
 	select {
 	case <-l.ready:
@@ -131,7 +147,7 @@ func (l *later) open(ctx context.Context, spec *keeper.Spec) (*http.Response, er
 	ctx, end := untraced(ctx)
 	defer end()
 	ctx = l.opening(ctx)
-	a, err := l.h.asks.Do(ctx, jsonhttp.Request{Method: http.MethodPut, Path: keptPath + l.name, Content: connect.Open{Spec: spec}})
+	a, err := l.asks().Do(ctx, jsonhttp.Request{Method: http.MethodPut, Path: keptPath + l.name, Content: connect.Open{Spec: spec}})
 	if err != nil {
 		return nil, l.givenUp(err)
 	}
@@ -161,7 +177,7 @@ func (l *later) run(r *http.Request) (*http.Response, error) {
 	}
 	ask := connect.Run{Spec: l.spec, Command: command, Close: l.how.Temporary && l.how.Only}
 	ctx := l.opening(r.Context())
-	a, err := l.h.asks.Do(ctx, jsonhttp.Request{Method: http.MethodPost, Path: keptPath + l.name + runPath + "?" + r.URL.RawQuery, Content: ask})
+	a, err := l.asks().Do(ctx, jsonhttp.Request{Method: http.MethodPost, Path: keptPath + l.name + runPath + "?" + r.URL.RawQuery, Content: ask})
 	switch {
 	case jsonhttp.Sent(err):
 		return nil, l.doubted(err)
@@ -274,13 +290,13 @@ func (l *later) findAgain(r *http.Request) error {
 	ctx, end := untraced(r.Context())
 	defer end()
 	ctx = l.opening(ctx)
-	var o keeper.Opened
-	if err := l.h.ask(ctx, http.MethodPut, l.name, "", connect.Open{}, &o); err != nil {
+	o, err := open(ctx, l.asks(), l.name, nil)
+	if err != nil {
 		return l.doubted(err)
 	}
 	if !l.how.Temporary {
 		var state json.RawMessage
-		to := asking(&addressed{l.h, o.Record.SessionID()})
+		to := asking(&addressed{l.to(), o.Record.SessionID()})
 		if err := to.Call(ctx, jsonhttp.Request{Method: http.MethodGet, Path: below(l.name) + "/commands/" + command.ID, Again: true}, &state); err != nil {
 			return l.doubted(err)
 		}
@@ -292,7 +308,7 @@ func (l *later) findAgain(r *http.Request) error {
 // opened notes which session it is.
 func (l *later) opened(ctx context.Context, o keeper.Opened) {
 	o.Record.Name = l.name // It is the beginning of a path, and printed.
-	l.by = &addressed{l.h, o.Record.SessionID()}
+	l.by = &addressed{l.to(), o.Record.SessionID()}
 	close(l.ready)
 	k := l.h.kept(l.by, o)
 	if l.how.Temporary {

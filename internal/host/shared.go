@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -57,9 +58,11 @@ type shared struct {
 	http   *http.ClientConn
 	conn   *pipe.Conn
 	told   chan struct{} // closed when nobody can join any more, and it is written why
+	ends   temporaries
 
 	mu     sync.Mutex
-	active int
+	active int // requests that are under way
+	having int // programs that have sessions which end with them
 	timer  *time.Timer
 	idle   chan struct{} // closed when nobody has used it for long enough
 }
@@ -104,6 +107,7 @@ func keep(dir string) error {
 		return err
 	}
 	s.timer = time.AfterFunc(s.record.Idle, s.check)
+	s.ends = temporaries{ask: asking(s.http), used: func(delta int) { s.use(0, delta) }, of: make(map[proc.ID]map[string]bool)}
 	server := socket.NewServer(s, wire.Refuse)
 	server.Serve(listener)
 
@@ -158,10 +162,12 @@ func (s *shared) end() {
 }
 
 // use counts those that use the connection.
-func (s *shared) use(delta int) {
+func (s *shared) use(requests, programs int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.active += delta; s.active == 0 {
+	s.active += requests
+	s.having += programs
+	if s.active+s.having == 0 {
 		s.timer.Reset(s.record.Idle)
 	}
 }
@@ -170,7 +176,7 @@ func (s *shared) use(delta int) {
 func (s *shared) check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.active == 0 {
+	if s.active+s.having == 0 {
 		s.over()
 	}
 }
@@ -205,8 +211,8 @@ func (s *sending) Read(p []byte) (int, error) {
 
 // ServeHTTP passes requests on to the limpet at the other end, and the answers back.
 func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.use(1)
-	defer s.use(-1)
+	s.use(1, 0)
+	defer s.use(-1, 0)
 	body := bodies.Get().(*bytes.Buffer)
 	sent := &sending{}
 	defer func() {
@@ -253,6 +259,7 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get(connect.HeadSession); id != "" {
 		ask.Header.Set(connect.HeadSession, id)
 	}
+	s.ends.note(r, socket.RequestPID(r.Context()))
 	resp, err := s.http.RoundTrip(ask)
 	if err != nil {
 		s.abort()
@@ -260,6 +267,10 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer resp.Body.Close() // It is read, or not wanted.
 	if !jsonhttp.Relay(w, resp) {
 		s.abort()
+	}
+	closed := resp.StatusCode == http.StatusOK && strings.HasPrefix(r.URL.Path, "/v1"+keptPath) && strings.HasSuffix(r.URL.Path, closePath)
+	if closed || resp.Trailer.Get(connect.HeadClosed) != "" {
+		s.ends.forget(sessionOf(r))
 	}
 }
 
