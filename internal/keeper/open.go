@@ -367,10 +367,10 @@ func (r *Registry) List(ctx context.Context, all bool) ([]Listed, error) {
 	return list, nil
 }
 
-// Close ends a session, and waits until its keeper is gone: the name is free then.
+// Close ends a session, and waits until its keeper is gone: the name is free then. The end of ctx ends the wait, and not the Kept, which others may
+// use.
 func (r *Registry) Close(ctx context.Context, k *Kept) error {
-	defer context.AfterFunc(ctx, k.Disconnect)() // A close has no context of its own.
-	if err := k.Close(); err != nil && !errors.Is(err, wire.ErrGone) {
+	if err := k.CloseContext(ctx); err != nil && !errors.Is(err, wire.ErrGone) {
 		return err
 	}
 	if err := r.awaitEnd(ctx, *k.at.Load()); err != nil {

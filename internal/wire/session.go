@@ -132,12 +132,15 @@ func (s *Session) Reset(ctx context.Context) error {
 	return s.call(ctx, "reset", http.MethodPost, "/reset", nil, &struct{}{})
 }
 
-// Close ends the session, and not the connection. It is safe to call twice.
-func (s *Session) Close() error {
+// Close is CloseContext with a context that does not end.
+func (s *Session) Close() error { return s.CloseContext(context.Background()) }
+
+// CloseContext ends the session, and not the connection. It is safe to call twice. The end of ctx ends the wait: the session may end all the same.
+func (s *Session) CloseContext(ctx context.Context) error {
 	if s.closed.Load() {
 		return nil
 	}
-	err := s.call(context.Background(), "close", http.MethodPost, "/close", nil, &struct{}{})
+	err := s.call(ctx, "close", http.MethodPost, "/close", nil, &struct{}{})
 	if err == nil {
 		s.closed.Store(true)
 	}
