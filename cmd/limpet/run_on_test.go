@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -130,4 +132,40 @@ func farConnect(p *mcpPlace, far string) *exec.Cmd {
 	cmd := exec.Command("limpet", "connect", "--stdio")
 	cmd.Env = []string{"HOME=" + far, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0", p.mark}
 	return cmd
+}
+
+// A signal that comes when the way to the other machine stands still is not waited for long, and what may go on there is said in words.
+func TestASignalWhereTheOtherMachineDoesNotAnswer(t *testing.T) {
+	p := newMCPPlace(t)
+	tap, _ := tapOf(t, p)
+	on := []string{"--on", tap.Target()}
+	p.limpet(append([]string{"run", "-s", "named"}, append(on, "true")...)...)
+	for _, args := range [][]string{{}, {"-s", "named"}} {
+		cmd := p.command(append(append(append([]string{"run"}, on...), args...), "echo out; sleep 1000")...)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		var said strings.Builder
+		cmd.Stderr = &said
+		require.NoError(t, cmd.Start())
+		_, err = bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		tap.Hold(testenv.TapAnswers)
+		tap.Hold(testenv.TapRequests)
+		began := time.Now()
+		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+		require.Error(t, cmd.Wait())
+		assert.Less(t, time.Since(began), 12*time.Second, "2.5 s, and not 20")
+		assert.Equal(t, codeSignal+int(syscall.SIGINT), cmd.ProcessState.ExitCode(), said.String())
+		assert.Contains(t, said.String(), "what became of the command is not known")
+		assert.NotContains(t, said.String(), "context ")
+		tap.Release(testenv.TapAnswers)
+		tap.Release(testenv.TapRequests)
+		if len(args) == 0 {
+			assert.Contains(t, said.String(), "may be there, and stay")
+			testenv.Await(t, "the session to end", func() bool { return p.limpet(append([]string{"session", "list", "-q"}, on...)...) == "named" })
+		}
+	}
+	p.limpet(append([]string{"session", "close", "named"}, on...)...)
+	p.limpet("hosts", "close", "--all")
+	p.gone("after the last connection was closed")
 }

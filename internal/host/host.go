@@ -95,6 +95,7 @@ type Host struct {
 	outage    time.Time // since when there was no answer; zero while there are
 	vain      error     // why it could not be dialled again, and when that was
 	triedAt   time.Time
+	mute      bool // nothing was answered since the stop of a command was given up
 	closed    bool
 	temporary []*keeper.Kept // the sessions that are to end with the connection
 	unsure    []*later       // those of which it is not known whether they were made
@@ -339,7 +340,24 @@ const (
 	goodbyePatience = 15 * time.Second
 	lostPatience    = 3 * time.Second
 	unsurePatience  = 2 * time.Second // to say whether there is one: its request was not answered
+	mutePatience    = 500 * time.Millisecond
 )
+
+// mayStayError is that of the goodbye to a session which may not have ended.
+func (h *Host) mayStayError(name string, err error) error {
+	how := "it stays for 24 hours, or until limpet session close --on ends it"
+	h.mu.Lock()
+	if _, shared := h.link.(*sharedLink); shared {
+		how = "the process that shares the connection ends it if there is an answer by then, and else " + how
+	}
+	h.mu.Unlock()
+	return fmt.Errorf("session %q may be there, and stay: %w; %s", name, err, how)
+}
+
+// within is context.WithTimeout, with a cause that people can read.
+func within(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w: no answer within %v", wire.ErrUnreachable, patience))
+}
 
 // Disconnect ends the sessions that are temporary, and lets go of the connection. The error is that a session could not be ended. It is
 // safe to call twice.
@@ -349,29 +367,34 @@ func (h *Host) Disconnect() (err error) {
 		h.mu.Lock()
 		ending, unsure := slices.Clone(h.temporary), h.unsure
 		unsurePatience := unsurePatience
-		if h.why != nil {
+		switch {
+		case h.why != nil:
 			patience, unsurePatience = lostPatience, lostPatience
+		case h.mute: // Somebody has waited already.
+			patience, unsurePatience = mutePatience, mutePatience
 		}
 		h.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := within(context.Background(), patience)
 		defer cancel()
-		within, cancel := context.WithTimeout(ctx, unsurePatience)
+		soon, cancel := within(ctx, unsurePatience)
 		defer cancel()
 		for _, l := range unsure {
 			if l.isOpen() {
 				continue // It is one of the others.
 			}
-			k, failed := h.Session(within, l.name, nil)
+			k, failed := h.Session(soon, l.name, nil)
 			switch {
 			case failed == nil:
 				ending = append(ending, k)
 			case !errors.Is(failed, session.ErrNotFound):
-				err = errors.Join(err, fmt.Errorf("session %q may be there, and stay: %w", l.name, failed))
+				err = errors.Join(err, h.mayStayError(l.name, failed))
 			}
 		}
 		for _, k := range ending {
 			how := connect.Close{Session: k.Record.SessionID(), Forget: true}
-			err = errors.Join(err, h.ask(ctx, http.MethodPost, k.Name(), closePath, how, &struct{}{}))
+			if failed := h.ask(ctx, http.MethodPost, k.Name(), closePath, how, &struct{}{}); failed != nil {
+				err = errors.Join(err, h.mayStayError(k.Name(), failed))
+			}
 		}
 		h.asks.Close()
 		h.ending.Close()

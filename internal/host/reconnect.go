@@ -48,10 +48,15 @@ func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
 		})))
 		if err == nil {
 			h.mu.Lock()
-			h.outage = time.Time{}
+			h.outage, h.mute = time.Time{}, false
 			h.mu.Unlock()
 			resp.Body = &body{resp.Body, h, l}
 			return resp, nil
+		}
+		if isStop(r) && r.Context().Err() != nil {
+			h.mu.Lock()
+			h.mute = true
+			h.mu.Unlock()
 		}
 		if err = h.lost(l, err); !errors.Is(err, ErrLost) || sent.Load() && !mayBeSentTwice(r) || h.opts.Reconnect < 0 {
 			return nil, err
@@ -86,6 +91,11 @@ func mayBeSentTwice(r *http.Request) bool {
 		return endsIn(path, "/list", "/get", "/poll", "/log", "/search", "/history", "/wait", "/stop")
 	}
 	return false
+}
+
+// isStop reports whether a request is that for the stop of a command, which is answered at once.
+func isStop(r *http.Request) bool {
+	return strings.Contains(r.URL.Path, "/commands/") && strings.HasSuffix(r.URL.Path, "/stop")
 }
 
 func endsIn(path string, ends ...string) bool {

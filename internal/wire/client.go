@@ -42,6 +42,7 @@ type Client struct {
 	dial      func(ctx context.Context) (net.Conn, error)
 	transport http.RoundTripper // of http, for who speaks another protocol to the same program
 	patience  time.Duration     // for an answer that takes no time by its nature, to a call that has no context
+	noted     time.Duration     // for the other program to take note of the stop of a command
 }
 
 // The patience of a client. Where a connection is dialled again when it is lost, a call waits for that: it is longer than
@@ -49,6 +50,12 @@ type Client struct {
 const (
 	patienceHere  = 30 * time.Second
 	patienceThere = 6 * time.Minute
+)
+
+// The patience of a client for the answer to a stop, for which a person may wait who has pressed Ctrl-C.
+const (
+	notedHere  = 5 * time.Second
+	notedThere = 2 * time.Second
 )
 
 // slowError is the cause of the end of a call whose answer has taken longer than the patience.
@@ -60,14 +67,14 @@ func slowError(patience time.Duration) error {
 // done before the first call.
 func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
 	c := NewClientOver(jsonhttp.NewDirect(dial))
-	c.dial, c.patience = dial, patienceHere
+	c.dial, c.patience, c.noted = dial, patienceHere, notedHere
 	return c
 }
 
 // NewClientOver is NewClient for a transport that makes its connections itself. Where one of them is lost, its error must be
 // one that is ErrUnreachable.
 func NewClientOver(transport http.RoundTripper) *Client {
-	c := &Client{transport: transport, patience: patienceThere}
+	c := &Client{transport: transport, patience: patienceThere, noted: notedThere}
 	c.http = jsonhttp.NewClient(c.transport, jsonhttp.Errors{Gone: ErrGone, Unreachable: ErrUnreachable, Closed: errClientClosed, Said: Said})
 	return c
 }

@@ -24,8 +24,8 @@ import (
 var pauses = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond}
 
 const (
-	stopPatience     = 5 * time.Second // for the other program to take note of a stop
-	acceptPatience   = time.Second     // and of the command; else it is asked, and says if it waits elsewhere
+	stopPatience     = 5 * time.Second // for what follows the end of a command that was stopped
+	acceptPatience   = time.Second     // for the other program to take note of the command; else it is asked, and says if it waits elsewhere
 	deadlinePatience = time.Second     // and to keep a deadline by itself
 	writerPatience   = time.Second     // for a Writer of a command that was stopped
 )
@@ -82,13 +82,13 @@ type came struct {
 
 func (d *doing) run(ctx context.Context) (command.Result, error) {
 	// The command ends by the other program's doing, also when ctx ends.
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
+	life, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer giveUp(nil)
 	if d.req.Stdin != nil {
 		go d.feed(life)
 	}
 	if d.req.Stdout == nil && d.req.Stderr == nil {
-		return d.runQuiet(life, ctx, cancel)
+		return d.runQuiet(life, ctx, giveUp)
 	}
 	wrote := make(chan struct{})
 	go func() {
@@ -109,7 +109,7 @@ func (d *doing) run(ctx context.Context) (command.Result, error) {
 			over, d.stopped = nil, true
 			overdue = time.After(stopAfter(ctx))
 		case <-overdue:
-			go d.stop(life, cancel, context.Cause(ctx))
+			go d.stop(life, giveUp, context.Cause(ctx))
 		case <-look.C:
 			if !beside && d.blocked() {
 				beside = true
@@ -131,7 +131,7 @@ func (d *doing) run(ctx context.Context) (command.Result, error) {
 
 // runQuiet is run for a command without Writers, on this goroutine: nothing blocks here that the end of ctx does not end. A goroutine
 // more, whose stack has to grow, takes a tenth of the time of a "true".
-func (d *doing) runQuiet(life, ctx context.Context, giveUp func()) (command.Result, error) {
+func (d *doing) runQuiet(life, ctx context.Context, giveUp context.CancelCauseFunc) (command.Result, error) {
 	stopped := context.AfterFunc(ctx, func() {
 		if pause(life, stopAfter(ctx)) {
 			d.stop(life, giveUp, context.Cause(ctx))
@@ -201,7 +201,7 @@ func (d *doing) follow(life, ctx context.Context) (command.Result, error) {
 	var err error
 	for try := 0; try < len(pauses); try++ {
 		if !pause(life, pauses[try]) {
-			return nothing, context.Cause(life)
+			return nothing, d.s.worded(life, "run in", context.Cause(life))
 		}
 		before := d.at
 		var end came
@@ -386,26 +386,29 @@ func (d *doing) put(life context.Context, offset int64, b []byte, eof bool) (sai
 
 // stop has the command stopped, for a cause, and gives it up if the other program does not listen,
 // or has not stopped it long after it should have.
-func (d *doing) stop(life context.Context, giveUp func(), cause error) {
-	ctx, cancel := context.WithTimeout(life, stopPatience)
-	defer cancel()
+func (d *doing) stop(life context.Context, giveUp context.CancelCauseFunc, cause error) {
 	select {
 	case <-d.accepted:
 	case <-time.After(acceptPatience): // It may wait at the gate, as no command yet.
-	case <-ctx.Done():
-		giveUp()
-		return
-	}
-	err := d.s.c.call(ctx, http.MethodPost, below(d.s.name)+"/commands/"+d.id+"/stop", what{Why: pack(cause)}, &Command{})
-	if err != nil {
-		giveUp()
-		return
-	}
-	select {
-	case <-time.After(d.req.Ladder.Grace() + stopPatience + time.Minute):
-		giveUp()
 	case <-life.Done():
+		return
 	}
+	ctx, cancel := context.WithTimeoutCause(life, d.s.c.noted, slowError(d.s.c.noted))
+	defer cancel()
+	err := d.s.c.call(ctx, http.MethodPost, below(d.s.name)+"/commands/"+d.id+"/stop", what{Why: pack(cause)}, &Command{})
+	if err == nil {
+		wait := d.req.Ladder.Grace() + stopPatience + time.Minute
+		select {
+		case <-time.After(wait):
+			err = slowError(wait)
+		case <-life.Done():
+			return
+		}
+	}
+	if isOneOf(err, ErrGone, ErrUnreachable) && !errors.Is(err, ErrMayHaveRun) {
+		err = fmt.Errorf("%w: %w", err, ErrMayHaveRun)
+	}
+	giveUp(err)
 }
 
 // ofCaller gives an error of a command that was stopped since the caller's context ended the
