@@ -143,7 +143,7 @@ func (f *registryFlags) run(do func(ctx context.Context, cmd *cobra.Command, arg
 		defer stop()
 		leave, err := f.open(ctx, cmd)
 		if err != nil {
-			return errors.Join(gotSignal(ctx), err)
+			return withSignal(ctx, err)
 		}
 		defer leave()
 		return do(ctx, cmd, args)
@@ -164,7 +164,7 @@ func (f *registryFlags) inSession(ctx context.Context, do func(jobs.Handle) erro
 		}
 	}
 	if err != nil {
-		return true, errors.Join(gotSignal(ctx), f.noSession(err))
+		return true, withSignal(ctx, f.noSession(err))
 	}
 	defer kept.Disconnect()
 	list, err := kept.Jobs()

@@ -147,7 +147,7 @@ func (f *startFlags) inSession(ctx context.Context, cmd *cobra.Command, spec job
 	}
 	kept, _, err := found(ctx, f.where.at, f.where.session, f.where.console)
 	if err != nil {
-		return errors.Join(gotSignal(ctx), err)
+		return withSignal(ctx, err)
 	}
 	defer kept.Disconnect()
 	if spec.Env = f.shell.env; spec.Dir != "" {

@@ -141,7 +141,7 @@ func openForREPL[S runsIn](signals chan<- os.Signal, open func(context.Context) 
 	if err == nil && gotSignal(ctx) != nil {
 		leave(sh)
 	}
-	return sh, errors.Join(gotSignal(ctx), err)
+	return sh, withSignal(ctx, err)
 }
 
 // repl reads, runs and tells, until somebody wants to leave.

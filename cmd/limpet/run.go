@@ -168,7 +168,7 @@ func runScripts(cmd *cobra.Command, flags runFlags, opts *shell.Options, run toR
 	}
 	sh, err := shell.Start(ctx, opts)
 	if err != nil {
-		return errors.Join(gotSignal(ctx), err)
+		return withSignal(ctx, err)
 	}
 	defer sh.Close() // It cannot fail.
 	r := runner{flags: flags, run: run, sh: sh, console: console, gate: gate, audit: audit}
@@ -200,7 +200,7 @@ func runKept(cmd *cobra.Command, flags runFlags, run toRun, gate *gate) error {
 	}
 	sh, err := open()
 	if err != nil {
-		return errors.Join(gotSignal(ctx), err)
+		return withSignal(ctx, err)
 	}
 	defer sh.Disconnect()
 	r := runner{flags: flags, run: run, sh: sh, console: console, gate: gate}
@@ -256,7 +256,7 @@ func (r *runner) all(ctx context.Context) error {
 		end()
 		unopened, isUnopened := errors.AsType[*unopenedError](err)
 		if isUnopened && !errors.Is(err, wire.ErrMayHaveRun) {
-			return errors.Join(gotSignal(ctx), unopened.error)
+			return withSignal(ctx, unopened.error)
 		}
 		last := i == len(r.run.scripts)-1
 		if err == nil && !r.flags.json {

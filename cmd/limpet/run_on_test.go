@@ -169,3 +169,25 @@ func TestASignalWhereTheOtherMachineDoesNotAnswer(t *testing.T) {
 	p.limpet("hosts", "close", "--all")
 	p.gone("after the last connection was closed")
 }
+
+// A signal is told once, whatever it has ended.
+func TestASignalThatEndsARequestToAnotherMachineIsToldOnce(t *testing.T) {
+	p := newMCPPlace(t)
+	tap, _ := tapOf(t, p)
+	p.limpet("jobs", "-s", "st", "--on", tap.Target(), "start", "true")
+	tap.Hold(testenv.TapAnswers)
+	before := tap.Requests()
+	cmd := p.command("jobs", "-s", "st", "--on", tap.Target(), "start", "true")
+	var said strings.Builder
+	cmd.Stderr = &said
+	require.NoError(t, cmd.Start())
+	testenv.Await(t, "the request", func() bool { return tap.Requests() > before })
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	require.Error(t, cmd.Wait())
+	assert.Equal(t, codeSignal+int(syscall.SIGINT), cmd.ProcessState.ExitCode())
+	assert.Equal(t, 1, strings.Count(said.String(), "got SIGINT"), said.String())
+	tap.Release(testenv.TapAnswers)
+	p.limpet("session", "close", "--on", tap.Target(), "st")
+	p.limpet("hosts", "close", "--all")
+	p.gone("after the last connection was closed")
+}

@@ -103,3 +103,11 @@ func gotSignal(ctx context.Context) error {
 	}
 	return nil
 }
+
+// withSignal returns an error together with the *signalError that ended ctx, unless the error has that already.
+func withSignal(ctx context.Context, err error) error {
+	if sig := gotSignal(ctx); !errors.Is(err, sig) {
+		return errors.Join(sig, err)
+	}
+	return err
+}

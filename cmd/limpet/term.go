@@ -86,7 +86,7 @@ func (f *termFlags) place(ctx context.Context) (termPlace, error) {
 	if f.far != nil {
 		p, err := farTermsOf(ctx, f.far, f.on.String(), f.session)
 		if err != nil {
-			return nil, errors.Join(gotSignal(ctx), f.noSession(err))
+			return nil, withSignal(ctx, f.noSession(err))
 		}
 		return p, nil
 	}
@@ -117,7 +117,7 @@ func (f *termFlags) known(ctx context.Context) error {
 	}
 	kept, err := f.kept.Session(ctx, f.session, nil)
 	if err != nil {
-		return errors.Join(gotSignal(ctx), f.noSession(err))
+		return withSignal(ctx, f.noSession(err))
 	}
 	kept.Disconnect()
 	return nil

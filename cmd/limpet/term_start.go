@@ -126,7 +126,7 @@ func (f *termStartFlags) start(ctx context.Context, cmd *cobra.Command, o hostOr
 	}
 	kept, _, err := found(ctx, f.where.at, f.where.session, f.where.console)
 	if err != nil {
-		return terminal.Info{}, errors.Join(gotSignal(ctx), err)
+		return terminal.Info{}, withSignal(ctx, err)
 	}
 	defer kept.Disconnect()
 	spec := terminal.Spec{Argv: o.Argv, Line: string(o.Line), Env: f.shell.env, Size: o.Size, BufferLimit: o.Buffer, Record: string(o.Record)}

@@ -1,8 +1,11 @@
 package host
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,13 +37,41 @@ func ReadNames() (*Names, error) {
 	}
 	n := &Names{path: filepath.Join(dir, "limpet", "hosts.json")}
 	const most = 1 << 20
-	if err := statedir.ReadJSON(n.path, n, most); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	b, err := statedir.Read(n.path, most)
+	if err == nil {
+		err = n.parse(b)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if n.Hosts == nil {
 		n.Hosts = make(map[string]Named)
 	}
 	return n, nil
+}
+
+// parse reads what is in the file. An error is for the person who has edited the file.
+func (n *Names) parse(b []byte) error {
+	err := json.NewDecoder(bytes.NewReader(b)).Decode(n)
+	if err == nil {
+		return nil
+	}
+	wrong, at := err.Error(), int64(len(b))
+	syntax, isSyntax := errors.AsType[*json.SyntaxError](err)
+	kind, isKind := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case len(bytes.TrimSpace(b)) == 0:
+		wrong = "the file is empty"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		wrong = "the file ends too early"
+	case isSyntax:
+		at = syntax.Offset
+	case isKind:
+		at = kind.Offset
+		wrong = fmt.Sprintf("there is a JSON %s where another value belongs", kind.Value)
+	}
+	line := 1 + bytes.Count(b[:min(at, int64(len(b)))], []byte("\n"))
+	return fmt.Errorf("%s, line %d: %s; write it as {\"hosts\": {\"NAME\": {\"target\": \"TARGET\"}}}, or remove the file: limpet hosts add makes it anew", n.path, line, wrong)
 }
 
 // Write writes them.

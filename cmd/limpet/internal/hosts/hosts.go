@@ -122,11 +122,14 @@ func list(ctx context.Context) ([]row, error) {
 		rows = append(rows, row{Name: name, Target: names.Hosts[name].Target})
 	}
 	for _, one := range shared {
-		i := slices.IndexFunc(rows, func(r row) bool { return r.Target == one.Target })
-		if i < 0 {
-			i, rows = len(rows), append(rows, row{Target: one.Target})
+		if !slices.ContainsFunc(rows, func(r row) bool { return r.Target == one.Target }) {
+			rows = append(rows, row{Target: one.Target})
 		}
-		rows[i].Connected, rows[i].Active = &one.Since, one.Active
+		for i := range rows { // A target may have several names.
+			if rows[i].Target == one.Target {
+				rows[i].Connected, rows[i].Active = &one.Since, one.Active
+			}
+		}
 	}
 	return rows, nil
 }
