@@ -347,7 +347,7 @@ const (
 func (h *Host) mayStayError(name string, err error) error {
 	how := "it stays for 24 hours, or until limpet session close --on ends it"
 	h.mu.Lock()
-	if _, shared := h.link.(*sharedLink); shared {
+	if _, shared := h.link.(*sharedLink); shared && h.why == nil { // After a loss another one shares it, which was not told.
 		how = "the process that shares the connection ends it if there is an answer by then, and else " + how
 	}
 	h.mu.Unlock()

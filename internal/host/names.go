@@ -65,7 +65,7 @@ func (n *Names) parse(b []byte) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		wrong = "the file ends too early"
 	case isSyntax:
-		at = syntax.Offset
+		at = syntax.Offset - 1 // It is behind what is wrong.
 	case isKind:
 		at = kind.Offset
 		wrong = fmt.Sprintf("there is a JSON %s where another value belongs", kind.Value)

@@ -26,6 +26,7 @@ func TestNamesThatCannotBeReadSayWhatToDo(t *testing.T) {
 		"{\n  \"hosts\": {\n    \"dev\": {\"target\": 'ssh://x'}\n  }\n}":       "line 3: invalid character '\\'' looking for beginning of value; ",
 		"{\n  \"hosts\": {\n    \"dev\":\n      \"ssh://x\"\n  }\n}":            "line 4: there is a JSON string where another value belongs; ",
 		"{\n  \"hosts\": {\n    \"dev\": {\n      \"target\": 7\n    }\n  }\n}": "line 4: there is a JSON number where another value belongs; ",
+		"{\n  \"hosts\": {\n    \"dev\": {\"target\": \"ssh://x}\n  }\n}":       "line 3: invalid character '\\n' in string literal; ",
 		"[]": "line 1: there is a JSON array where another value belongs; ",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/connect"
 	"github.com/limpet-sh/limpet/internal/transfer"
+	"github.com/limpet-sh/limpet/internal/wire"
 )
 
 // The pauses before a machine is dialled again, and how long that is tried.
@@ -53,7 +54,7 @@ func (h *Host) RoundTrip(r *http.Request) (*http.Response, error) {
 			resp.Body = &body{resp.Body, h, l}
 			return resp, nil
 		}
-		if isStop(r) && r.Context().Err() != nil {
+		if isStop(r) && errors.Is(context.Cause(r.Context()), wire.ErrUnreachable) { // Else the command has ended meanwhile.
 			h.mu.Lock()
 			h.mute = true
 			h.mu.Unlock()

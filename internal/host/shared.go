@@ -259,7 +259,9 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get(connect.HeadSession); id != "" {
 		ask.Header.Set(connect.HeadSession, id)
 	}
-	s.ends.note(r, socket.RequestPID(r.Context()))
+	if !s.ends.note(r, socket.RequestPID(r.Context())) {
+		s.abort()
+	}
 	resp, err := s.http.RoundTrip(ask)
 	if err != nil {
 		s.abort()

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/http"
 	"strings"
 	"sync"
@@ -39,15 +40,16 @@ type temporaries struct {
 	of map[proc.ID]map[string]bool // the names that a program has; the program is watched as long as it is in here
 }
 
-// note notes the session that a request is about, if it ends with the process that has sent the request.
-func (t *temporaries) note(r *http.Request, pid int) {
+// note notes the session that a request is about, if it ends with the process that has sent the request. It reports false if that has ended already:
+// nobody would end what the request makes.
+func (t *temporaries) note(r *http.Request, pid int) bool {
 	name := sessionOf(r)
 	if r.Header.Get(headTemporary) == "" || name == "" {
-		return
+		return true
 	}
 	st, err := proc.Read(pid)
 	if err != nil {
-		return // Where there are no pids nothing can be watched.
+		return pid == 0 || !errors.Is(err, fs.ErrNotExist) // Where there are no pids nothing can be watched.
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,6 +63,7 @@ func (t *temporaries) note(r *http.Request, pid int) {
 		t.used(1)
 	}
 	names[name] = true
+	return true
 }
 
 // forget notes that a session has ended.

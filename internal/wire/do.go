@@ -201,7 +201,8 @@ func (d *doing) follow(life, ctx context.Context) (command.Result, error) {
 	var err error
 	for try := 0; try < len(pauses); try++ {
 		if !pause(life, pauses[try]) {
-			return nothing, d.s.worded(life, "run in", context.Cause(life))
+			err = context.Cause(life)
+			break
 		}
 		before := d.at
 		var end came
@@ -405,10 +406,10 @@ func (d *doing) stop(life context.Context, giveUp context.CancelCauseFunc, cause
 			return
 		}
 	}
-	if isOneOf(err, ErrGone, ErrUnreachable) && !errors.Is(err, ErrMayHaveRun) {
-		err = fmt.Errorf("%w: %w", err, ErrMayHaveRun)
+	if errors.Is(err, ErrUnknown) { // It waits at the gate, and does so no more when its request is over.
+		err = cause
 	}
-	giveUp(err)
+	giveUp(err) // Whether it may have run follow knows.
 }
 
 // ofCaller gives an error of a command that was stopped since the caller's context ended the
