@@ -1,6 +1,7 @@
 package script
 
 import (
+	"regexp"
 	"strings"
 	"sync"
 
@@ -57,8 +58,15 @@ func nesting(text string) int {
 	return most
 }
 
+// joinedDollar is a $ at the end of a line that is joined to the next one. In double quotes and heredocs the parser takes it for itself, and
+// bash for the beginning of what follows.
+var joinedDollar = regexp.MustCompile(`\$\\+\n`)
+
 // differs reports whether the parser accepted what bash 5.2 rejects, or reads as something else.
 func differs(file *syntax.File, text string) (found bool) {
+	if joinedDollar.MatchString(text) {
+		return true
+	}
 	if strings.Contains(text, "<<") {
 		docs := documents{text: text}
 		docs.walk(file, 0, false)

@@ -75,6 +75,8 @@ func TestTraits(t *testing.T) {
 		{"exit\x00", "Unreadable"},
 		{"f() echo", "Unreadable"},
 		{"echo ${ exit;}", "Unreadable"},
+		{"echo \"$\\\n{x?}\"", "Unreadable"},
+		{"echo `echo \"$\\\\\n{x?}\"`", "Unreadable"},
 		{"cat <<E\nE\\\n\nexit\nE", "Unreadable"},
 		{"cat <<E\n\\\nE\nexit\nE", "Unreadable"},
 		{"cat <<-E\n\tE\\\n\nexit\nE", "Unreadable"},
