@@ -279,7 +279,7 @@ func (b *builder) unquoted(text string, first, last bool) {
 	}
 }
 
-// homes are variables that are known by the specification, as long as nobody assigns to them. That asks.
+// homes are where the specification has these variables lead, as long as nobody assigns to them. That asks.
 var homes = map[string]string{"HOME": "~", "XDG_STATE_HOME": "~/.local/state", "XDG_CONFIG_HOME": "~/.config"}
 
 // ofHome is for the home, or what is usually in it. perhaps says that it may be another directory; noDash and many are as for unknown, then.
@@ -290,6 +290,7 @@ func (b *builder) ofHome(text string, perhaps, noDash, many bool) {
 		return
 	}
 	b.unknown(noDash, many)
+	b.splits = b.splits || many
 	b.pattern = append(b.pattern[:len(b.pattern)-len(hidden)], text...)
 }
 
@@ -307,6 +308,7 @@ func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
 	case plain && name == "PWD": // A new shell has no OLDPWD.
 		b.literal("/")
 		b.unknown(true, !quoted)
+		b.splits = b.splits || !quoted
 	case plain && b.w.has(name):
 		b.variable(b.w.vars[name], quoted)
 	default:
