@@ -45,7 +45,7 @@ func countAssignments(file *syntax.File) map[string]int {
 				counts[node.Param.Value] += unknowable
 			}
 		case *syntax.BinaryArithm:
-			if word, ok := node.X.(*syntax.Word); ok {
+			if word, ok := node.X.(*syntax.Word); ok && assigns(node.Op) {
 				counts[word.Lit()]++
 			}
 		case *syntax.UnaryArithm:
@@ -64,6 +64,16 @@ func countAssignments(file *syntax.File) map[string]int {
 		return true
 	})
 	return counts
+}
+
+// assigns reports whether an operator sets what is on its left.
+func assigns(op syntax.BinAritOperator) bool {
+	switch text := op.String(); text {
+	case "==", "!=", "<=", ">=":
+		return false
+	default:
+		return strings.HasSuffix(text, "=")
+	}
 }
 
 // anyVariable is counted if it is not known which variable a command sets: then none has a known value.

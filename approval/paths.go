@@ -54,9 +54,12 @@ func descriptors(p string) (string, bool) {
 	return rest, seen == "/dev/fd" && rest != ""
 }
 
-// homes returns a path, and what it may be by a pattern for a home: with ~ for that.
+// homes returns a path, and what it may be by a pattern for a home, or by a name that is not known: with ~ for that.
 func (w *walker) homes(p string) []string {
 	all := []string{p}
+	if rest, ok := strings.CutPrefix(p, "/"+hidden+"/"); ok {
+		return append(all, "~/"+rest) // ~root, or /$x.
+	}
 	if !strings.HasPrefix(p, "/") || !strings.ContainsAny(p, "*?[") {
 		return all
 	}
@@ -223,7 +226,7 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 		return "it writes to a device, over the files on it", Deny
 	case write && in(startupFiles):
 		return "it writes a file that shells, editors or services run later, outside of this session", Ask
-	case !write && (in(secretFiles) || isSecretOfProcess(p) || isSecretName(p, !v.known)):
+	case !write && (in(secretFiles) || isSecretOfProcess(p) || goesUpInProc(v) || isSecretName(p, !v.known)):
 		return "it names a file that may have secrets", Ask
 	case !write && isDevice(p):
 		return "it reads a device, which has other users' files", Ask
@@ -231,6 +234,11 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 		return "bash opens a connection for a path below /dev/tcp or /dev/udp", Ask
 	}
 	return "", Allow
+}
+
+// goesUpInProc reports whether a path goes up below /proc, where links of the kernel lead anywhere.
+func goesUpInProc(v value) bool {
+	return strings.HasPrefix(path.Clean(strings.SplitN(v.pattern, "..", 2)[0]), "/proc") && strings.Contains(v.pattern, "/..")
 }
 
 // isSecretOfProcess reports whether a path may be a secret of a process or of one of its threads, or below one, or the memory of the system.

@@ -76,6 +76,9 @@ func printfAllows(c *call) string {
 
 // controlAllows knows numbers alone: bash may evaluate others.
 func controlAllows(c *call) string {
+	if len(c.args) > 1 && c.name != "wait" {
+		return "more than one number: bash gives the line up, and what it sets is not set" // break, continue, exit, return and shift take one.
+	}
 	for _, v := range c.args {
 		if !v.number() && !v.numeric && !(v.noDash && !v.many && v.node != nil && c.w.onlyNumber(v.node.Parts)) {
 			return "a word that is no plain number"

@@ -256,7 +256,9 @@ func (b *builder) unquoted(text string, first, last bool) {
 		default: // Somebody's home, ~+ or ~-: a path.
 			b.literal("/")
 			b.unknown(true, false)
-			text = rest
+			if text = rest; slash {
+				text = "/" + rest
+			}
 		}
 	}
 	closing := strings.LastIndexByte(text, ']')
@@ -347,8 +349,8 @@ func (b *builder) variable(v value, quoted bool) {
 	if !quoted && !v.numeric && !v.solid && (!v.known || v.text == "" || strings.ContainsAny(v.text, " \t\n*?[\\")) {
 		v.splits = v.splits || !v.known || strings.ContainsAny(v.text, " \t\n")
 		v.known, v.many = false, true
-		if !v.noDash && strings.ContainsAny(v.text, " \t\n") {
-			v.text = "" // Its first piece is not the only one that may begin with a dash.
+		if !v.noDash && (strings.ContainsAny(v.text, " \t\n") || v.text != "" && strings.IndexByte("*?[\\", v.text[0]) >= 0) {
+			v.text = "" // Its first piece is not the only one that may begin with a dash, and a file that a pattern finds may.
 		}
 	}
 	if len(b.text) == 0 && b.known {

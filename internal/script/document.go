@@ -79,6 +79,10 @@ func (d *documents) endsAt(body *syntax.Word, start, from, next int) bool {
 	if body == nil || len(body.Parts) == 0 {
 		return start == from
 	}
+	// Bash reads it at the first newline, also within what the parser has end before: an array, [[ ]], parentheses.
+	if begins := int(body.Pos().Offset()); begins < start || strings.Trim(d.text[start:begins], "\t") != "" {
+		return false
+	}
 	last := strings.TrimSuffix(d.text[from:next], "\n")
 	return int(body.End().Offset()) == from+len(last)
 }
