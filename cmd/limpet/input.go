@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/peterh/liner"
 	"golang.org/x/term"
@@ -41,16 +43,24 @@ func newLineReader() lineReader {
 	}
 	state := liner.NewLiner()
 	state.SetCtrlCAborts(true)
-	return &editor{state}
+	return &editor{state: state}
 }
 
 // editor edits lines on a terminal, with a history. While it reads, Ctrl-C is
 // a key; in between it is a signal again.
-type editor struct{ state *liner.State }
+type editor struct {
+	state *liner.State
+
+	mu      sync.Mutex
+	reading bool
+	before  *term.State // that of the terminal when the read began
+}
 
 func (e *editor) asks() bool { return true }
 
 func (e *editor) read(prompt string) (string, error) {
+	e.begins(true)
+	defer e.begins(false)
 	line, err := e.state.Prompt(prompt)
 	switch {
 	case errors.Is(err, liner.ErrPromptAborted):
@@ -65,7 +75,28 @@ func (e *editor) read(prompt string) (string, error) {
 
 func (e *editor) ask(prompt string) { fmt.Print("\n" + prompt) }
 
-func (e *editor) close() { _ = e.state.Close() } // It has no errors.
+func (e *editor) begins(reading bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reading = reading
+	e.before, _ = term.GetState(int(os.Stdin.Fd())) // Nil where the terminal is gone.
+}
+
+// close may come when a prompt is shown, and the editor has not made Ctrl-C a key yet: it would do so behind the end.
+func (e *editor) close() {
+	const patience, pause = 200 * time.Millisecond, time.Millisecond
+	for began := time.Now(); time.Since(began) < patience && e.isBeginning(); time.Sleep(pause) {
+	}
+	_ = e.state.Close() // It has no errors.
+}
+
+// isBeginning reports whether a read has not changed the terminal yet.
+func (e *editor) isBeginning() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now, err := term.GetState(int(os.Stdin.Fd()))
+	return e.reading && err == nil && e.before != nil && *now == *e.before
+}
 
 // plainLines reads lines from a pipe, a file, or a terminal that cannot do more.
 type plainLines struct {
