@@ -238,7 +238,9 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 
 // goesUpInProc reports whether a path goes up below /proc, where links of the kernel lead anywhere.
 func goesUpInProc(v value) bool {
-	return strings.HasPrefix(path.Clean(strings.SplitN(v.pattern, "..", 2)[0]), "/proc") && strings.Contains(v.pattern, "/..")
+	above, _, up := strings.Cut(v.pattern, "/..")
+	parts := strings.Split(path.Clean(above), "/")
+	return up && len(parts) > 1 && parts[0] == "" && component(parts[1], "proc")
 }
 
 // isSecretOfProcess reports whether a path may be a secret of a process or of one of its threads, or below one, or the memory of the system.
