@@ -19,8 +19,8 @@ type value struct {
 	// many says that it may become no word, or several. noDash says that it does not begin with - or +,
 	// although text is empty.
 	many, noDash bool
-	// splits says that it may become several words, of which a later one may begin with a dash: files that a pattern finds begin as the pattern
-	// does. solid says that it is one word also as a variable without quotes, although it may not be known which.
+	// splits says that the value may become several words, and that a word behind the first may begin with a dash. The names that a pattern finds
+	// all begin as the pattern does. solid says that a variable with the value is one word, also without quotes and if the word is not known.
 	splits, solid bool
 	// numeric says that it is a number, although it may not be known which.
 	numeric bool
@@ -332,7 +332,7 @@ func hasAll(p *syntax.ParamExp) (found bool) {
 	return found
 }
 
-// split is for an expansion of which nothing is known. many: it may be split into several words, or none.
+// split adds an expansion whose value is not known. If many is true, the shell may make several words of the value, or none.
 func (b *builder) split(many bool) {
 	b.unknown(false, many)
 	b.splits = b.splits || many

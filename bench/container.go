@@ -17,7 +17,8 @@ func (b *bench) engines() []string {
 	return []string{"docker", "podman"}
 }
 
-// container starts one, which sees directories of this machine, by an engine that is here; else it notes that there is none, and returns nil.
+// container starts a container in which directories of this machine are mounted. If the engine is not here, container notes that in the report and
+// returns nil.
 func (b *bench) container(engine, program string, sees ...string) (e *container.Engine, name string, err error) {
 	e, err = container.Open(engine, program)
 	if errors.Is(err, container.ErrNone) {

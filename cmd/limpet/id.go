@@ -53,7 +53,7 @@ func (w withID) elsewhere(cmd *cobra.Command, said string) (session string, ids 
 	}
 	r, err := keeper.Open("")
 	if err != nil {
-		return "", nil // Whoever uses sessions is told.
+		return "", nil // A command on sessions would fail for it, and say why.
 	}
 	for _, name := range r.Names() {
 		all, err := os.ReadDir(filepath.Join(r.StateDir(name), w.dir))

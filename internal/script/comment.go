@@ -34,7 +34,7 @@ func endComments(text string) (*syntax.File, string) {
 
 // joinedComment returns where the first backslash is that ends a comment, or -1, and whether there is one in backquotes.
 func joinedComment(file *syntax.File, text string) (at int, quoted bool) {
-	if !strings.Contains(text, "\\\n") || !strings.Contains(text, "#") {
+	if !strings.Contains(text, "\\\n") || !strings.Contains(text, "#") { // Without both there can be none: the tree is not walked for that.
 		return -1, false
 	}
 	bytes := kinds(file, len(text))

@@ -67,7 +67,7 @@ func differs(file *syntax.File, text string) (found bool) {
 	if joinedDollar.MatchString(text) {
 		return true
 	}
-	if strings.Contains(text, "<<") {
+	if strings.Contains(text, "<<") { // Without it there can be no here-document: the tree is not walked for that.
 		docs := documents{text: text}
 		docs.walk(file, 0, false)
 		found = docs.differs

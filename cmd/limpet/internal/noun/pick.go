@@ -53,8 +53,8 @@ func Near(said string, all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !resembles(said, id) })
 }
 
-// resembles reports whether an id may be what was meant by a text that is no part of it:
-// two letters are wrong at most, or the text is in the middle.
+// resembles reports whether a text may be a mistyped id: at most two letters differ from the id or from its name, or the text is a part from the
+// middle of the id.
 func resembles(said, id string) bool {
 	const most = 2
 	if strings.Contains(id, said) {
