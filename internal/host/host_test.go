@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -123,12 +124,13 @@ func TestASessionIsKeptOverThere(t *testing.T) {
 	assert.Equal(t, "/tmp 1 "+m.home+"\n", res.Stdout.String())
 }
 
-// The machine is one of its own: another root, other processes, and a busybox for a sh.
+// The machine is one of its own: another root, other processes, and a busybox for a sh. It is brought cmd/limpet-connect, as users' machines
+// are: the race detector, which makes this program start five times as slowly, watches this side alone.
 func TestSessionsOverThereKeepThePromises(t *testing.T) {
 	testenv.Slow(t)
 	needSandbox(t)
 	sessiontest.Run(t, func(t *testing.T) session.Handle {
-		h := dial(t, "exec:"+strings.Join(append(sandboxed("--bind", os.TempDir(), os.TempDir(), "--bind", cache(), "/cache", "--setenv", "XDG_CACHE_HOME", "/cache"), "busybox", "sh"), " "), nil)
+		h := dial(t, "exec:"+strings.Join(append(sandboxed("--bind", os.TempDir(), os.TempDir(), "--bind", cache(), "/cache", "--setenv", "XDG_CACHE_HOME", "/cache"), "busybox", "sh"), " "), &host.Options{Executable: small(t, runtime.GOARCH)})
 		s, err := h.Session(testenv.Context(t), "s", &keeper.Spec{})
 		require.NoError(t, err)
 		return s

@@ -351,7 +351,7 @@ func TestACommandThatIsGivenUpLeavesNoSession(t *testing.T) {
 func TestSessionsThatAreOpenedLaterKeepThePromises(t *testing.T) {
 	testenv.Slow(t)
 	sessiontest.Run(t, func(t *testing.T) session.Handle {
-		return dial(t, machineOf(t, "sh").target, nil).Later(testenv.Context(t), "s", &keeper.Spec{Dir: testenv.TempDir(t)}, host.Later{})
+		return smallHost(t, machineOf(t, "sh")).Later(testenv.Context(t), "s", &keeper.Spec{Dir: testenv.TempDir(t)}, host.Later{})
 	})
 }
 

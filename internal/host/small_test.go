@@ -19,8 +19,6 @@ import (
 	"github.com/limpet-sh/limpet/internal/keeper"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/jobs"
-	"github.com/limpet-sh/limpet/session"
-	"github.com/limpet-sh/limpet/session/sessiontest"
 	"github.com/limpet-sh/limpet/terminal"
 	"github.com/limpet-sh/limpet/terminal/picture"
 )
@@ -170,15 +168,6 @@ func TestSessionsOfAWholeLimpetAndOfASmallOneAreUpgradedToEachOther(t *testing.T
 		require.NoError(t, err)
 		assert.Equal(t, "1\n"+h.Hello().Executable, exe(whole))
 	}
-}
-
-func TestSessionsOfTheSmallProgramKeepThePromises(t *testing.T) {
-	testenv.OnlyAll(t)
-	sessiontest.Run(t, func(t *testing.T) session.Handle {
-		s, err := smallHost(t, machineOf(t, "sh")).Session(testenv.Context(t), "s", &keeper.Spec{})
-		require.NoError(t, err)
-		return s
-	})
 }
 
 // Where it is the limpet in the PATH of a machine, nothing is brought.
