@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io"
@@ -217,4 +218,66 @@ func TestNoFileIsTooLong(t *testing.T) {
 			assert.LessOrEqual(t, bytes.Count(b, []byte("\n")), longestFile, "%s/%s", p.name(), file)
 		}
 	}
+}
+
+// makers are what makes files and directories under the umask: functions of these packages, and methods of an os.Root in a variable or
+// field that is called root. One of another name is not seen.
+var (
+	makers  = []string{"Create", "CreateTemp", "Mkdir", "MkdirAll", "MkdirTemp", "Mkdirat", "Mkfifo", "Mkfifoat", "Mknod", "Mknodat", "WriteFile", "CopyFS", "SetPermissions"}
+	makerOf = []string{"os", "syscall", "unix", "flock", "root"}
+)
+
+// underUmask are the functions that may use makers, and OpenFile with a mode.
+var underUmask = map[string]string{
+	"sandbox.makeCgroup":    "it gives the directory its mode",
+	"sandbox.mountPointDir": "it gives the directory its mode, and follows no link",
+	"cmd/limpet.print":      "the picture is the user's file, which has the mode that the user's files have",
+}
+
+// Under a umask as 777 limpet could not open again what it has made: see package private.
+func TestWhatIsMadeDoesNotDependOnTheUmask(t *testing.T) {
+	used := make(map[string]bool)
+	for _, p := range packages(t) {
+		tests := []string{"bench", "internal/tools", "internal/page/browser", "internal/testenv", "internal/conformance", "transport/transporttest", "session/sessiontest"}
+		if name := p.name(); name == "internal/private" || within(name, tests...) || strings.HasPrefix(p.ImportPath, module+"/bench") {
+			continue
+		}
+		for _, file := range slices.Concat(p.GoFiles, p.IgnoredGoFiles) {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			for _, decl := range f.Decls {
+				name := p.name() + "."
+				if fn, ok := decl.(*ast.FuncDecl); ok {
+					name += fn.Name.Name
+				}
+				ast.Inspect(decl, func(n ast.Node) bool {
+					if call, ok := n.(*ast.CallExpr); ok && makes(call) {
+						used[name] = true
+						assert.Contains(t, underUmask, name, "%s: make files and directories by package private", file)
+					}
+					return true
+				})
+			}
+		}
+	}
+	for name := range underUmask {
+		assert.True(t, used[name], "%s makes nothing any more", name)
+	}
+}
+
+func makes(call *ast.CallExpr) bool {
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	if selector.Sel.Name == "OpenFile" && len(call.Args) == 3 {
+		mode, ok := call.Args[2].(*ast.BasicLit)
+		return !ok || mode.Value != "0"
+	}
+	of := selector.X
+	if field, ok := of.(*ast.SelectorExpr); ok {
+		of = field.Sel
+	}
+	name, ok := of.(*ast.Ident)
+	return ok && slices.Contains(makerOf, name.Name) && slices.Contains(makers, selector.Sel.Name)
 }

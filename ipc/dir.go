@@ -12,6 +12,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/capture"
 	"github.com/limpet-sh/limpet/internal/files"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/rundir"
 )
 
@@ -102,7 +103,7 @@ func (d *dir) make() error {
 		}
 	}
 	// Bash writes these by name. It finds them there, whatever its umask is.
-	for _, name := range []string{stateName, exitName, beforeName, forkName} {
+	for _, name := range []string{stateName, exitName, beforeName, forkName, refusedName} {
 		if err := d.touch(name, ""); err != nil {
 			return err
 		}
@@ -157,7 +158,7 @@ func (d *dir) pin(p *pinned, name string) error {
 
 // openRoot makes the directory and opens it, anew if it is another one by now.
 func (d *dir) openRoot() error {
-	if err := os.Mkdir(d.path, files.DirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := private.Mkdir(d.path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	if d.self != nil {
@@ -210,7 +211,7 @@ func (d *dir) statusScript() string { return filepath.Join(d.path, returnName) }
 // has open.
 func (d *dir) renew() error {
 	d.pool.Clear() // Nobody finds these by name any more.
-	if err := os.MkdirAll(filepath.Dir(d.path), files.DirMode); err != nil {
+	if err := private.MkdirAll(filepath.Dir(d.path)); err != nil {
 		return &DiskError{Dir: d.path, Err: err}
 	}
 	if err := d.make(); err != nil {

@@ -94,12 +94,14 @@ func (d *dir) before(id string) (declared []byte, ok bool) {
 
 func (d *dir) refusedPath() string { return filepath.Join(d.path, refusedName) }
 
-// forget removes a file that bash has written by name.
+// forget empties a file that bash has written by name. It stays there: bash would make it anew with what its umask lets the
+// owner have.
 func (d *dir) forget(name string) error {
-	if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return d.broken(err)
+	if f, err := files.OpenRegular(d.root, name, os.O_WRONLY|os.O_TRUNC); err == nil {
+		_ = f.Close() // Nothing was written.
+		return nil
 	}
-	return nil
+	return d.replace(name, "") // It is gone, or is something else by now.
 }
 
 // savedAtExit reads what the exit trap saved. Call it when bash has ended.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // The file of a job in which its history is, and the one in which what was before that
@@ -54,7 +54,7 @@ func (r *Registry) append(j *job, event Event) {
 	default:
 	}
 	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE | syscall.O_NONBLOCK | syscall.O_NOFOLLOW // It may be no file by now.
-	f, err := os.OpenFile(j.path(historyFile), flags, statedir.FileMode)
+	f, err := private.OpenFile(j.path(historyFile), flags)
 	if err != nil {
 		r.opts.Logger.Warn("limpet: the history of a job could not be written", "job", j.spec.ID, "err", err)
 		return

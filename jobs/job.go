@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/internal/supervisor"
 )
@@ -110,7 +111,7 @@ func (r *Registry) remember(j *job, change func(*memo)) {
 		panic("jobs: " + err.Error()) // Numbers and booleans.
 	}
 	b = append(b, bytes.Repeat([]byte{' '}, max(memoSize-len(b)-1, 0))...)
-	f, err := os.OpenFile(filepath.Join(j.dir, memoFile), os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, statedir.FileMode) // It waits for nobody: it may be no file by now.
+	f, err := private.OpenFile(filepath.Join(j.dir, memoFile), os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK|syscall.O_NOFOLLOW) // It waits for nobody: it may be no file by now.
 	if err == nil {
 		_, err = f.WriteAt(append(b, '\n'), 0)
 		err = errors.Join(err, f.Close())

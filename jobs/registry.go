@@ -16,6 +16,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
@@ -85,7 +86,7 @@ func Open(dir string, opts *Options) (*Registry, error) {
 		}
 		return r, nil
 	}
-	if err := os.MkdirAll(r.dir, statedir.DirMode); err != nil {
+	if err := private.MkdirAll(r.dir); err != nil {
 		return fail(err, "name a directory that can be made and written to")
 	}
 	if err := statedir.Private(r.dir); err != nil {
@@ -131,7 +132,10 @@ func (r *Registry) own() error {
 	ctx, free := r.opts.Interrupts.Context(context.Background())
 	defer free()
 	path := filepath.Join(r.dir, lockFile)
-	r.lock = flock.New(path, flock.SetPermissions(statedir.FileMode))
+	if err := private.Touch(path); err != nil {
+		return err
+	}
+	r.lock = flock.New(path)
 	pause := 10 * time.Millisecond // A lock raises no event when it is free.
 	const longestPause = 100 * time.Millisecond
 	owner, since := "", time.Now()
@@ -162,7 +166,7 @@ func (r *Registry) own() error {
 	if r.opts.Brief {
 		text += " " + briefOwner
 	}
-	_ = os.WriteFile(path, []byte(text+"\n"), statedir.FileMode) // Best effort: the lock itself is what counts.
+	_ = private.WriteFile(path, []byte(text+"\n")) // Best effort: the lock itself is what counts.
 	return nil
 }
 

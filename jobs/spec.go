@@ -13,7 +13,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/environ"
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/interrupt"
 	"github.com/limpet-sh/limpet/transport"
 )
@@ -226,7 +226,7 @@ func argv(dir, script string) ([]string, error) {
 	args := []string{"bash", "--noprofile", "--norc", "-c", script}
 	if len(script) > longestArg {
 		path := filepath.Join(dir, "script")
-		if err := os.WriteFile(path, []byte(script), statedir.FileMode); err != nil {
+		if err := private.WriteFile(path, []byte(script)); err != nil {
 			return nil, err
 		}
 		args[len(args)-1] = `eval "$(<` + quote(path) + `)"`

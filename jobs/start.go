@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/environ"
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/supervisor"
 	"github.com/limpet-sh/limpet/transport"
 	"github.com/limpet-sh/limpet/transport/local"
@@ -103,10 +103,10 @@ func (r *Registry) make(spec Spec) (*job, error) {
 	if err := r.room(j); err != nil {
 		return nil, err
 	}
-	err := os.Mkdir(j.dir, statedir.DirMode)
+	err := private.Mkdir(j.dir)
 	if errors.Is(err, fs.ErrNotExist) { // Somebody has tidied up.
-		if err = os.MkdirAll(r.dir, statedir.DirMode); err == nil {
-			err = os.Mkdir(j.dir, statedir.DirMode)
+		if err = private.MkdirAll(r.dir); err == nil {
+			err = private.Mkdir(j.dir)
 		}
 	}
 	if err == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/files"
 	"github.com/limpet-sh/limpet/internal/guard"
 	"github.com/limpet-sh/limpet/internal/limits"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/interrupt"
@@ -207,7 +208,7 @@ func (r *Runner) renew() error {
 	r.pool.Close() // Nobody finds these by name any more.
 	err := r.program.Ensure()
 	if err == nil {
-		err = os.MkdirAll(r.dir, 0o700)
+		err = private.MkdirAll(r.dir)
 	}
 	if err == nil {
 		r.pool, err = capture.NewPool(r.dir, r.keep(), r.owner)
@@ -245,7 +246,7 @@ func (r *Runner) open(ctx context.Context) error {
 		return &ipc.DiskError{Dir: r.opts.RuntimeDir, Err: err}
 	}
 	r.dir = filepath.Join(program.Path, "oneshot-"+id)
-	if err := os.Mkdir(r.dir, 0o700); err != nil {
+	if err := private.Mkdir(r.dir); err != nil {
 		program.Release()
 		return &ipc.DiskError{Dir: r.dir, Err: err}
 	}

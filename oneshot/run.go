@@ -15,6 +15,7 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/capture"
 	"github.com/limpet-sh/limpet/internal/limits"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/internal/script"
@@ -145,10 +146,10 @@ func (c *run) argv() ([]string, error) {
 }
 
 func (c *run) writeScript(path string) error {
-	if err := os.Mkdir(c.scriptDir(), 0o700); err != nil {
+	if err := private.Mkdir(c.scriptDir()); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, []byte(c.req.Script), 0o600); err != nil {
+	if err := private.WriteFile(path, []byte(c.req.Script)); err != nil {
 		return err
 	}
 	return c.r.owner.Give(path, c.scriptDir())

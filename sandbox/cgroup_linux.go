@@ -188,7 +188,12 @@ func makeCgroup(parent string, settings map[string]string) (*cgroup, error) {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // It never fails.
 	c := &cgroup{dir: filepath.Join(parent, fmt.Sprintf("limpet-%d-%s", os.Getpid(), hex.EncodeToString(random[:])))}
-	if err := os.Mkdir(c.dir, 0o755); err != nil {
+	const mode = 0o755
+	if err := os.Mkdir(c.dir, mode); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(c.dir, mode); err != nil { // Whatever the umask is.
+		c.close()
 		return nil, err
 	}
 	for name, value := range settings {

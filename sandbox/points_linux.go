@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +10,7 @@ import (
 )
 
 // private makes a shared directory one that nobody else can enter.
-func private(path string, owner Credential) error {
+func makePrivate(path string, owner Credential) error {
 	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return mountError("create it again", "shared directory: %v", err)
@@ -66,6 +67,11 @@ func mountPointDir(dir int, name string, owner Credential) (int, error) {
 	if made != nil && made != unix.EEXIST {
 		return -1, made
 	}
+	if made == nil {
+		if err := restoreMode(dir, name); err != nil {
+			return -1, err
+		}
+	}
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil || made != nil || owner == ourselves() {
 		return fd, err
@@ -75,6 +81,21 @@ func mountPointDir(dir int, name string, owner Credential) (int, error) {
 		return -1, err
 	}
 	return fd, nil
+}
+
+// restoreMode gives a directory that was just made the rights that the umask has taken from its owner: else it cannot be
+// opened. No link is followed that a program has put in its place.
+func restoreMode(dir int, name string) error {
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd) // Only its mode is changed.
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&0o700 == 0o700 || int(st.Uid) != os.Geteuid() {
+		return err
+	}
+	return os.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), 0o700)
 }
 
 // mountPointFile makes an empty file, if it is not there.
@@ -105,7 +126,7 @@ func prepare(p Policy, points []point) error {
 		if dir == "" {
 			continue
 		}
-		if err := private(dir, p.user()); err != nil {
+		if err := makePrivate(dir, p.user()); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/transport"
 )
 
@@ -63,7 +64,7 @@ func smoke(ctx context.Context) error {
 func emptyDir() (string, error) {
 	var errs []error
 	for _, base := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
-		dir, err := os.MkdirTemp(base, "limpet-probe-")
+		dir, err := private.MkdirTemp(base, "limpet-probe-")
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
@@ -54,7 +55,7 @@ func (p Policy) kept() (hide []entry) {
 		if reach, _ := v.reach(realPath(dir)); reach == hidden {
 			continue
 		}
-		_ = os.MkdirAll(dir, statedir.DirMode) // Where it cannot be made nobody makes it.
+		_ = private.MkdirAll(dir) // Where it cannot be made nobody makes it.
 		if dir = realPath(dir); there(dir) {
 			hide = append(hide, entry{dir, true})
 		}

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/sandbox"
@@ -260,7 +261,7 @@ func (r *Registry) place(name string) (string, error) {
 		}
 		r.program, r.dir = program, filepath.Join(program.Path, rand.Text())
 	}
-	return filepath.Join(r.dir, name), os.MkdirAll(r.dir, 0o700)
+	return filepath.Join(r.dir, name), private.MkdirAll(r.dir)
 }
 
 // opened are the registries as far as they are open; nil otherwise.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/ipc"
 )
 
@@ -32,7 +33,7 @@ type inlet struct {
 // newInlet makes the pipe. Call end.
 func (b *bash) newInlet(from io.Reader) (*inlet, error) {
 	in := &inlet{path: filepath.Join(b.exchange.Path(), environ.NewID()), from: from, over: make(chan struct{})}
-	err := syscall.Mkfifo(in.path, 0o600)
+	err := private.Mkfifo(in.path)
 	if err == nil {
 		err = b.shell.owner.Give(in.path)
 	}

@@ -12,12 +12,16 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/limpet-sh/limpet/internal/guard"
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // takeLock says that this program lives, for as long as it does.
 func (r *Registry) takeLock() error {
-	lock := flock.New(r.path(r.owner, lockExt), flock.SetPermissions(statedir.FileMode))
+	path := r.path(r.owner, lockExt)
+	if err := private.Touch(path); err != nil {
+		return err
+	}
+	lock := flock.New(path)
 	if ok, err := lock.TryLock(); err != nil || !ok {
 		_ = lock.Close() // It was not locked.
 		return fmt.Errorf("locking %q: %w", lock.Path(), cmp.Or(err, errLocked))
@@ -49,7 +53,7 @@ func (r *Registry) ensure() error {
 	if _, err := os.Lstat(r.lock.Path()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.MkdirAll(r.dir, statedir.DirMode); err != nil {
+	if err := private.MkdirAll(r.dir); err != nil {
 		return err
 	}
 	_ = r.lock.Close() // It locks a file that nobody finds any more.

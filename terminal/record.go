@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/asciicast"
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // RecordOptions say what of a terminal to record.
@@ -180,7 +180,7 @@ type recording struct {
 }
 
 func newRecording(path string) (*recording, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, statedir.FileMode)
+	f, err := private.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("making the recording: %w; name another file, or remove that one", err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/guard"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/statedir"
 )
@@ -73,7 +74,7 @@ func Open(dir string, opts *Options) (*Registry, error) {
 			return fail(err, "")
 		}
 	}
-	if err := os.MkdirAll(r.dir, statedir.DirMode); err != nil {
+	if err := private.MkdirAll(r.dir); err != nil {
 		return fail(err, "name a directory that can be made and written to")
 	}
 	if err := statedir.Private(r.dir); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
@@ -55,7 +56,7 @@ func (f *mcpFlags) token(cmd *cobra.Command, said *string) (token, error) {
 		if path, err = statedir.Default("mcp-token"); err != nil {
 			return token{}, fmt.Errorf("no place for the token: %w; set HOME or XDG_STATE_HOME, name a --token-file, or have the token in %s", err, tokenVariable)
 		}
-		if err := os.MkdirAll(filepath.Dir(path), statedir.DirMode); err != nil {
+		if err := private.MkdirAll(filepath.Dir(path)); err != nil {
 			return token{}, fmt.Errorf("making a place for the token: %w", err)
 		}
 	}
@@ -85,7 +86,7 @@ func bare(err error) error {
 // makeToken makes a file with a new token. It is there whole or not at all, and
 // fs.ErrExist says that there is one.
 func makeToken(path string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".mcp-token-*") // With mode 0600.
+	f, err := private.CreateTemp(filepath.Dir(path), ".mcp-token-*") // With mode 0600.
 	if err != nil {
 		return err
 	}

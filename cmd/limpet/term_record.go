@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -89,7 +90,7 @@ func (f *termRecordFlags) record(ctx context.Context, cmd *cobra.Command, t *rea
 		path = t.info.ID + ".cast"
 	}
 	const mode = 0o600 // What was typed and seen is nobody else's business.
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	file, err := private.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	made := err == nil
 	if errors.Is(err, fs.ErrExist) && f.force {
 		if file, err = os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0); err == nil {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/internal/socket"
@@ -112,7 +113,7 @@ func Serve(opts Options) (*Server, error) {
 }
 
 func (s *Server) listen() (err error) {
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
+	if err := private.Mkdir(s.dir); err != nil {
 		return err
 	}
 	// Not by its path, if that can be: the file may be replaced by another version, or be gone. A symbolic link can be executed where the

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // mostBytes is how large a file gets. A larger one is renamed, with the time behind its name, and another one begun. Nothing is ever removed.
@@ -44,7 +46,7 @@ func Open(path string) (*Log, error) {
 	if st, err := os.Stat(abs); err == nil && st.IsDir() {
 		l.dir = true
 	} else if l.dir {
-		if err := os.Mkdir(abs, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := private.Mkdir(abs); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
 	}
@@ -73,7 +75,7 @@ func (l *Log) open(now time.Time) (*os.File, error) {
 	path := l.file(now)
 	for {
 		// Of a pipe whose other end nobody reads, and of a terminal, this returns, too.
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+		f, err := private.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK)
 		if errors.Is(err, syscall.ELOOP) {
 			return nil, fmt.Errorf("%s is a symbolic link: name the file itself", path)
 		}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // Owner is the user and the group to whom a session's files belong, if its bash
@@ -42,7 +44,7 @@ func (o *Owner) Give(paths ...string) error {
 
 // Create makes a file that was not there, and gives it to the owner.
 func (o *Owner) Create(root *os.Root, name string) (*os.File, error) {
-	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, FileMode)
+	f, err := private.OpenIn(root, name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func (o *Owner) Create(root *os.Root, name string) (*os.File, error) {
 
 // Mkdir makes a directory, unless it is there, and gives it to the owner.
 func (o *Owner) Mkdir(root *os.Root, name string) error {
-	err := root.Mkdir(name, DirMode)
+	err := private.MkdirIn(root, name)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

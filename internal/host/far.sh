@@ -64,9 +64,29 @@ limpet_sum() {
 limpet_place() (
 	umask 077
 	mkdir -p "$dir" || return 1
-	limpet_say real "$(cd "$dir" && pwd -P)"
-	limpet_parts "$dir"
-	limpet_say room "$(df -Pk "$dir" | tail -n 1)"
+	place=$(cd "$dir" && pwd -P) || return 1
+	limpet_say real "$place"
+	own=$place/$hash
+	limpet_parts "$place"
+	if [ -h "$own" ]; then # Who could change where it leads to is not known.
+		limpet_say taken "$own is a link: remove it there"
+	elif [ ! -e "$own" ]; then
+		:
+	elif [ ! -d "$own" ]; then
+		limpet_say taken "$own is no directory: remove it there"
+	elif [ ! -w "$own" ]; then
+		limpet_say taken "$own is not writable"
+	elif [ -d "$own/limpet-connect" ] && [ ! -h "$own/limpet-connect" ]; then
+		limpet_say taken "$own/limpet-connect is a directory: remove it there"
+	else
+		limpet_say own "$(ls -ldn "$own")"
+	fi
+	limpet_say room "$(df -Pk "$place" | tail -n 1)"
+)
+
+# Says whether programs can be executed in $dir, which nobody else can change.
+limpet_try() (
+	umask 077
 	try=$dir/try-$m
 	printf '#!/bin/sh\nexit 0\n' >"$try" && chmod 700 "$try"
 	if "$try"; then limpet_say executes; fi

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/session"
 )
@@ -76,7 +77,7 @@ func (n *Names) parse(b []byte) error {
 
 // Write writes them.
 func (n *Names) Write() error {
-	if err := os.MkdirAll(filepath.Dir(n.path), statedir.DirMode); err != nil {
+	if err := private.MkdirAll(filepath.Dir(n.path)); err != nil {
 		return err
 	}
 	return statedir.WriteJSON(n.path, n)

@@ -23,6 +23,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/connect"
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/internal/statedir"
@@ -180,7 +181,7 @@ func clientFiles() []string {
 
 // makeShared makes a directory, for the user alone.
 func makeShared(dir string) error {
-	if err := os.MkdirAll(dir, statedir.DirMode); err != nil {
+	if err := private.MkdirAll(dir); err != nil {
 		return err
 	}
 	return statedir.Private(dir)
@@ -268,7 +269,7 @@ func (d *direct) leave(dir string, record sharedRecord) error {
 	if err := statedir.WriteJSON(filepath.Join(dir, recordFile), record); err != nil {
 		return err
 	}
-	said, err := os.OpenFile(filepath.Join(dir, saidFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, statedir.FileMode)
+	said, err := private.OpenFile(filepath.Join(dir, saidFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -77,7 +77,7 @@ func (a agent) point(path string) bool {
 	if target, err := os.Readlink(a.link); err == nil && target == path {
 		return true
 	}
-	if err := os.MkdirAll(filepath.Dir(a.link), statedir.DirMode); err != nil {
+	if err := private.MkdirAll(filepath.Dir(a.link)); err != nil {
 		return false
 	}
 	fresh := a.link + "~"

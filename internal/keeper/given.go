@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
 )
@@ -52,7 +52,7 @@ func (s Spec) given(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("the state of the session has %d MiB, and can have %d", len(b)>>20, mostGiven>>20)
 	}
 	path := filepath.Join(dir, givenFile)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, statedir.FileMode)
+	f, err := private.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return nil, err
 	}

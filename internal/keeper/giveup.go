@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 var errGivenUp = errors.New("it was given up before it had started")
@@ -15,7 +15,7 @@ var errGivenUp = errors.New("it was given up before it had started")
 // endStart ends the start of the keeper of a directory, and reports whether this call has. A keeper calls it before it answers anybody, and
 // giveUp before it kills one that was started in vain. Of the two only the first may go on, also if the other process is killed.
 func endStart(dir string) (first bool, err error) {
-	f, err := os.OpenFile(filepath.Join(dir, startFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, statedir.FileMode)
+	f, err := private.OpenFile(filepath.Join(dir, startFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}

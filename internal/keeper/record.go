@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/internal/uptime"
@@ -225,7 +226,7 @@ const (
 )
 
 func openNoting(dir string) (*noting, error) {
-	f, err := os.OpenFile(filepath.Join(dir, nowFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, statedir.FileMode)
+	f, err := private.OpenFile(filepath.Join(dir, nowFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/errtext"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
@@ -106,7 +108,7 @@ type entry struct {
 
 // make makes the registry's directory.
 func (r *Registry) make() error {
-	err := os.MkdirAll(r.dir, statedir.DirMode)
+	err := private.MkdirAll(r.dir)
 	for _, dir := range []string{filepath.Dir(r.dir), r.dir} {
 		if err == nil {
 			err = os.Chmod(dir, statedir.DirMode) // Whatever the umask is.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/internal/statedir"
@@ -39,7 +40,7 @@ func (r *Registry) start(name string, spec Spec, last []string) (Record, error) 
 func (r *Registry) startAs(record Record, claim *os.File, last []string) (Record, error) {
 	record.State, record.Given = Starting, record.Spec.State != nil
 	dir := filepath.Join(r.dir, record.ID)
-	if err := os.Mkdir(dir, statedir.DirMode); err != nil { // Here: another one's must not be removed below.
+	if err := private.Mkdir(dir); err != nil { // Here: another one's must not be removed below.
 		return record, err
 	}
 	pid, err := r.launch(dir, record, claim, last)
@@ -57,7 +58,7 @@ func (r *Registry) launch(dir string, record Record, claim *os.File, last []stri
 	}
 	// A lock belongs to the open file, which the keeper has from now on: there is no instant in
 	// which nobody holds it.
-	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, statedir.FileMode)
+	lock, err := private.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return 0, err
 	}
@@ -68,7 +69,7 @@ func (r *Registry) launch(dir string, record Record, claim *os.File, last []stri
 	if err := inherit(dir, last); err != nil {
 		return 0, err
 	}
-	said, err := os.OpenFile(filepath.Join(dir, saidFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, statedir.FileMode)
+	said, err := private.OpenFile(filepath.Join(dir, saidFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return 0, err
 	}

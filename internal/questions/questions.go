@@ -27,6 +27,7 @@ import (
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/internal/statedir"
@@ -97,7 +98,7 @@ func ask(ctx context.Context, dir string, q Open) (answer, error) {
 	fail := func(err error) (answer, error) {
 		return answer{}, fmt.Errorf("asking a person: %w", err)
 	}
-	err := os.MkdirAll(dir, statedir.DirMode)
+	err := private.MkdirAll(dir)
 	if err == nil {
 		err = statedir.Private(dir)
 	}

@@ -7,11 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-)
 
-const (
-	dirMode  = 0o700
-	fileMode = 0o600
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // Writer appends to a log. It is used by one goroutine at a time, and there must be
@@ -34,7 +31,7 @@ const leastSegment = 4 << 10
 // NewWriter makes the log in dir, which must not exist. It keeps at least the last
 // keep bytes, and takes up to half as much again, and a segment of 4 KiB, of disk.
 func NewWriter(dir string, keep int64) (*Writer, error) {
-	if err := os.Mkdir(dir, dirMode); err != nil {
+	if err := private.Mkdir(dir); err != nil {
 		return nil, err
 	}
 	return &Writer{dir: dir, keep: max(keep, 1), size: max(keep/2, leastSegment)}, nil
@@ -104,7 +101,7 @@ func (w *Writer) room() error {
 	}
 	w.seal()
 	next := segment{start: w.end, line: w.lines}
-	f, err := os.OpenFile(filepath.Join(w.dir, next.name()), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, fileMode)
+	f, err := private.OpenFile(filepath.Join(w.dir, next.name()), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND)
 	if err != nil {
 		return fmt.Errorf("rolling: %w", err)
 	}

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // Program is the directory of this program below one base. It is shared by all
@@ -107,12 +109,11 @@ func lockNew(parent, name string) (*Program, error) {
 		if try > 0 {
 			p.Path += "-" + strconv.Itoa(try)
 		}
-		if err = os.Mkdir(p.Path, 0o700); err != nil {
+		if err = private.Mkdir(p.Path); err != nil {
 			continue
 		}
-		p.lock = flock.New(filepath.Join(p.Path, "lock"), flock.SetPermissions(0o600))
 		var ok bool
-		ok, err = p.lock.TryLock()
+		p.lock, ok, err = lock(p.Path)
 		if ok && exists(p.lock.Path()) { // Else it is that of a directory which was swept since it was opened.
 			return p, nil
 		}
@@ -123,6 +124,17 @@ func lockNew(parent, name string) (*Program, error) {
 		}
 	}
 	return nil, err
+}
+
+// lock locks a program's directory, unless another program has done that. Close the lock in any case.
+func lock(dir string) (*flock.Flock, bool, error) {
+	path := filepath.Join(dir, "lock")
+	l := flock.New(path)
+	if err := private.Touch(path); err != nil {
+		return l, false, err
+	}
+	ok, err := l.TryLock()
+	return l, ok, err
 }
 
 // Ensure makes the directory, and its lock, anew if somebody deleted them.
@@ -139,15 +151,16 @@ func (p *Program) ensure() error {
 	if _, err := p.in.make(); err != nil {
 		return err
 	}
-	if err := os.Mkdir(p.Path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := private.Mkdir(p.Path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	if err := os.Chmod(p.Path, p.in.mode()); err != nil { // As above.
 		return err
 	}
 	_ = p.lock.Close() // It locks a file that nobody finds any more.
-	p.lock = flock.New(filepath.Join(p.Path, "lock"), flock.SetPermissions(0o600))
-	if ok, err := p.lock.TryLock(); err != nil || !ok {
+	var ok bool
+	var err error
+	if p.lock, ok, err = lock(p.Path); err != nil || !ok {
 		return fmt.Errorf("rundir: locking %q again: %w", p.lock.Path(), errors.Join(err, errLocked))
 	}
 	return nil
@@ -179,7 +192,7 @@ func (h home) make() (string, error) {
 		name += "-passable"
 	}
 	dir := filepath.Join(h.base, name)
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := private.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	st, err := os.Lstat(dir)
@@ -215,8 +228,8 @@ func Sweep(parent string) {
 		if err != nil || time.Since(info.ModTime()) < unlockedFor && !exists(filepath.Join(dir, "lock")) {
 			continue
 		}
-		lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
-		if ok, err := lock.TryLock(); err != nil || !ok {
+		lock, ok, err := lock(dir)
+		if err != nil || !ok {
 			_ = lock.Close() // Somebody lives there.
 			continue
 		}

@@ -147,7 +147,7 @@ func ReadJSON(path string, v any, most int64) error {
 // Lock takes the lock of a file, which is made if it is not there. It waits while another program has the lock; ctx bounds that, and the
 // error is its cause then. The caller must call unlock.
 func Lock(ctx context.Context, path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, FileMode)
+	f, err := private.OpenFile(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // beatEvery is how often readers are told at most that there is something new. A
@@ -23,7 +23,7 @@ type beat struct {
 }
 
 func newBeat(path string) (*beat, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, statedir.FileMode)
+	f, err := private.OpenFile(path, os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // input copies what anybody writes to a fifo into what the job reads. Handing on waits
@@ -20,10 +20,7 @@ type input struct {
 // openOwnFIFO makes a fifo for the owner of the directory alone. It is open for writing,
 // too, and so never at its end.
 func openOwnFIFO(path string) (*os.File, error) {
-	if err := syscall.Mkfifo(path, uint32(statedir.FileMode)); err != nil {
-		return nil, &os.PathError{Op: "mkfifo", Path: path, Err: err}
-	}
-	if err := os.Chmod(path, statedir.FileMode); err != nil { // Whatever the umask is.
+	if err := private.Mkfifo(path); err != nil {
 		return nil, err
 	}
 	return os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/proc"
-	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
 // argv0 is the name by which the executable knows that it is a supervisor, and by
@@ -71,7 +71,7 @@ func Start(ctx context.Context, o Order, files ...*os.File) (*Handle, error) {
 		return nil, err
 	}
 	defer replyR.Close() // Read only.
-	said, err := os.OpenFile(filepath.Join(o.Dir, saidFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, statedir.FileMode)
+	said, err := private.OpenFile(filepath.Join(o.Dir, saidFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		_ = orderW.Close() // As above.
 		_ = replyW.Close() // As above.

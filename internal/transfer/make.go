@@ -8,6 +8,8 @@ import (
 	"path"
 	"syscall"
 	"time"
+
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // Prepare makes the directories and links of some entries, below a directory, and says of files whether they are there already. What
@@ -91,7 +93,7 @@ func makeDir(root *os.Root, below string, st fs.FileInfo) error {
 	const ours = 0o700
 	switch {
 	case st == nil:
-		return root.Mkdir(below, ours)
+		return private.MkdirIn(root, below)
 	case !st.IsDir():
 		return errNotDir
 	case st.Mode().Perm()&ours != ours:

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // part is a file that is being written: beside its place, under a temporary name. It stays when a copy is cut, for the next one
@@ -106,7 +108,7 @@ func (p *part) openOrMake() (*os.File, error) {
 		err = fs.ErrNotExist
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err := p.root.OpenFile(p.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // That follows no link.
+		f, err := private.OpenIn(p.root, p.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL) // That follows no link.
 		if errors.Is(err, fs.ErrExist) {
 			return nil, nil
 		}

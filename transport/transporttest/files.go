@@ -72,6 +72,7 @@ func privateFiles(t *testing.T, s suite) {
 	x := s.start(t, func(o *shell.Options) { o.RuntimeDir, o.OutputLimit, o.SpoolLimit = dir, 1000, 1<<20 })
 	for _, script := range []string{
 		"true", "umask 000", "yes | head -c 100000", "sleep 1000 &", "exit 3", "echo | false", "trap 'echo usr' USR1", "kill -9 $BASHPID",
+		"umask 777", "set -e; false", "kill -9 $BASHPID", "exit 3", "umask 022",
 	} {
 		_, _ = x.do(command.Request{Script: script}) // Its result is not the point.
 		assert.Positive(t, s.checkPrivate(t, dir), script)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/statedir"
 )
 
@@ -132,7 +133,7 @@ func changeRules(ctx context.Context, change func(*ruleFile) error) error {
 		return fmt.Errorf("finding approvals.json: %w", err)
 	}
 	dir = filepath.Join(dir, "limpet")
-	if err := os.MkdirAll(dir, statedir.DirMode); err != nil {
+	if err := private.MkdirAll(dir); err != nil {
 		return err
 	}
 	unlock, err := statedir.Lock(ctx, filepath.Join(dir, "approvals.lock"))

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // openBrowser has the desktop's browser open a link, and does not wait for it. Other users can see the arguments of its process, so that
@@ -21,14 +23,14 @@ func openBrowser(link string) (done func(), err error) {
 	if err != nil {
 		return func() {}, err
 	}
-	dir, err := os.MkdirTemp("", "limpet-serve-") // With mode 0700.
+	dir, err := private.MkdirTemp("", "limpet-serve-") // With mode 0700.
 	if err != nil {
 		return func() {}, err
 	}
 	done = func() { _ = os.RemoveAll(dir) } // The token in it is of no use any more.
 	file := filepath.Join(dir, "limpet.html")
 	text := fmt.Sprintf("<!doctype html><meta http-equiv=\"refresh\" content=\"0;url=%[1]s\"><a href=\"%[1]s\">limpet</a>\n", html.EscapeString(link))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := private.WriteFile(file, []byte(text)); err != nil {
 		return done, err
 	}
 	cmd := exec.Command(program, file)
