@@ -12,6 +12,8 @@ import (
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/errtext"
+	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/shell"
 )
@@ -163,11 +165,17 @@ type restartNews struct{ *command.Restart }
 func (r restartNews) Error() string { return r.String() }
 func (r restartNews) Unwrap() error { return r.Err }
 
-// remedy adds what to do about a job that has ended, or a bash that ended before it
+// remedy adds what to do about a job that has ended, a full disk and other limits, or a bash that ended before it
 // could run anything, where the library does not know what was meant.
 func remedy(err error) string {
 	if e, ok := errors.AsType[*jobs.Error](err); ok && e.Remedy == "" && errors.Is(e, jobs.ErrFinished) {
 		return "; limpet jobs log shows what it has printed"
+	}
+	if text := errtext.Remedy(err); text != "" {
+		return "; " + text
+	}
+	if errors.Is(err, wire.ErrTooLarge) {
+		return "; have it in a file where the session is: limpet run -s NAME '. ./FILE' runs a script"
 	}
 	e, ok := errors.AsType[*shell.StartError](err)
 	if !ok || e.Remedy != "" || e.Code < 0 && e.Signal == 0 {

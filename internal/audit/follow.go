@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/limpet-sh/limpet/internal/watch"
 )
 
 // mostLine is how long a line may be that is read. What is written is shorter.
@@ -33,11 +35,6 @@ func Follow(ctx context.Context, path string, entry func(Entry) error, broken fu
 	if err != nil {
 		return err
 	}
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("waiting for more of %s: %w", path, err)
-	}
-	defer w.Close() // Nothing is lost.
 	f := &follower{path: path, entry: entry, broken: broken}
 	dir := filepath.Dir(path)
 	if st.IsDir() {
@@ -45,9 +42,11 @@ func Follow(ctx context.Context, path string, entry func(Entry) error, broken fu
 	} else if !st.Mode().IsRegular() {
 		return fmt.Errorf("%s is no file", path)
 	}
-	if err := w.Add(dir); err != nil {
+	w, err := watch.Dir(dir)
+	if err != nil {
 		return fmt.Errorf("waiting for more of %s: %w", path, err)
 	}
+	defer w.Close() // Nothing is lost.
 	defer f.close()
 	for {
 		if err := f.read(ctx); err != nil {

@@ -3,6 +3,9 @@ package files
 import (
 	"errors"
 	"fmt"
+	"syscall"
+
+	"github.com/limpet-sh/limpet/internal/errtext"
 )
 
 // DiskError reports a runtime directory that cannot be used, or that could not
@@ -17,6 +20,8 @@ func (e *DiskError) Error() string {
 	switch {
 	case noRoom(e.Err):
 		remedy = "make room there, or set RuntimeDir to a directory with more"
+	case errors.Is(e.Err, syscall.EMFILE):
+		remedy = errtext.Remedy(e.Err)
 	case isOwnerError(e.Err):
 		remedy = "it takes root with CAP_CHOWN to run a shell as another user"
 	case errors.Is(e.Err, ErrDeleted):

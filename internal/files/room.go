@@ -1,8 +1,7 @@
 package files
 
 import (
-	"errors"
-	"syscall"
+	"github.com/limpet-sh/limpet/internal/errtext"
 )
 
 // What a command writes to a full disk is lost, and few commands say so: bash's
@@ -14,5 +13,5 @@ const RoomStep = 64 << 10
 
 // noRoom reports whether the error means that the disk, or a quota, is used up.
 func noRoom(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return errtext.NoRoom(err)
 }

@@ -19,7 +19,7 @@ import (
 const patience = 30 * time.Second
 
 // ErrTooLarge means that what came with a request is too large.
-var ErrTooLarge = errors.New("it is too large")
+var ErrTooLarge = errors.New("the request is too large")
 
 // Write answers with a value.
 func Write(w http.ResponseWriter, status int, value any) {

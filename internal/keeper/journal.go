@@ -237,7 +237,7 @@ func (j *journal) rewrite() error {
 	if err := statedir.Write(j.path, j.text()); err != nil {
 		return fmt.Errorf("noting what commands were asked for: %w", err)
 	}
-	f, err := os.OpenFile(j.path, os.O_WRONLY|os.O_APPEND, statedir.FileMode)
+	f, err := os.OpenFile(j.path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return fmt.Errorf("noting what commands were asked for: %w", err)
 	}

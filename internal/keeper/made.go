@@ -2,12 +2,12 @@ package keeper
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
+	"github.com/limpet-sh/limpet/internal/watch"
 )
 
 // answersSoon is the first pause before List is worth another look: the directory of a session is there before its keeper answers. Each pause is twice as
@@ -23,15 +23,11 @@ func (r *Registry) Made() (news <-chan struct{}, done func(), err error) {
 	fail := func(err error) (<-chan struct{}, func(), error) {
 		return nil, nil, fmt.Errorf("waiting for new sessions: %w", err)
 	}
-	if err := os.MkdirAll(r.Dir(), statedir.DirMode); err != nil {
+	if err := private.MkdirAll(r.Dir()); err != nil {
 		return fail(err)
 	}
-	w, err := fsnotify.NewWatcher()
+	w, err := watch.Dir(r.Dir())
 	if err != nil {
-		return fail(err)
-	}
-	if err := w.Add(r.Dir()); err != nil {
-		_ = w.Close() // Nothing is lost.
 		return fail(err)
 	}
 	found, ended := make(chan struct{}, 1), make(chan struct{})

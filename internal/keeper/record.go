@@ -193,6 +193,11 @@ func (r Record) write(dir string) error {
 	return statedir.WriteJSON(filepath.Join(dir, recordFile), r)
 }
 
+// writeLast is write for the record of a session that has ended.
+func (r Record) writeLast(dir string) error {
+	return statedir.WriteLastJSON(filepath.Join(dir, recordFile), r)
+}
+
 // readNow is what a keeper that was killed noted last; nothing if it is damaged.
 func readNow(dir string) (n now) {
 	b, err := statedir.Read(filepath.Join(dir, nowFile), mostRecord)

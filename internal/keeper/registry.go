@@ -127,9 +127,10 @@ var errNoDirectory = errors.New("the directory of kept sessions")
 
 // remedyOf is what to do about an error of a directory.
 func remedyOf(err error) string {
+	if text := errtext.Remedy(err); text != "" {
+		return text
+	}
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "make room there"
 	case errors.Is(err, errNoDirectory), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
 		return "set XDG_STATE_HOME to a directory that can be written"
 	}
@@ -271,7 +272,7 @@ func (r *Registry) sweep() ([]entry, error) {
 			_ = os.Remove(filepath.Join(e.dir, socketFile)) // It may be gone.
 		}
 		if e.record.notice() {
-			_ = e.record.write(e.dir) // As above.
+			_ = e.record.writeLast(e.dir) // As above.
 		}
 		ended = append(ended, e)
 	}

@@ -2,9 +2,16 @@ package keeper
 
 import (
 	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 // Records are read one after the other, while an upgrade goes on: whatever is read of old (o), new (n) and

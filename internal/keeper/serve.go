@@ -21,6 +21,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/socket"
+	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/session"
 )
@@ -126,6 +127,9 @@ func (k *keeper) begin(listener net.Listener) error {
 		}
 	}
 	spec := k.record.Spec
+	if err := statedir.Reserve(k.dir); err != nil { // For how the session has ended.
+		return err
+	}
 	if k.noting, err = openNoting(k.dir); err != nil {
 		return err
 	}
@@ -397,7 +401,7 @@ func (k *keeper) bury(why string) {
 	k.record.State = Ended
 	k.record.End = &End{At: time.Now(), Why: why, Dir: last.Dir, Running: last.Running}
 	k.record.notice()
-	if err := k.record.write(k.dir); err != nil {
+	if err := k.record.writeLast(k.dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }

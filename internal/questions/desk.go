@@ -3,14 +3,12 @@ package questions
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/limpet-sh/limpet/approval"
-	"github.com/limpet-sh/limpet/internal/statedir"
+	"github.com/limpet-sh/limpet/internal/private"
+	"github.com/limpet-sh/limpet/internal/watch"
 )
 
 // Desk is where questions are asked: a directory ([Dir]), or one of another machine ([Remote]). Its methods are safe for
@@ -57,17 +55,14 @@ func (d Dir) Await(ctx context.Context) error {
 // AwaitOther waits until a question is asked whose ID is not known, as Await does.
 func (d Dir) AwaitOther(ctx context.Context, known func(id string) bool) error {
 	fail := func(err error) error { return fmt.Errorf("waiting for questions: %w", err) }
-	if err := os.MkdirAll(string(d), statedir.DirMode); err != nil {
+	if err := private.MkdirAll(string(d)); err != nil {
 		return fail(err)
 	}
-	w, err := fsnotify.NewWatcher()
+	w, err := watch.Dir(string(d))
 	if err != nil {
 		return fail(err)
 	}
 	defer w.Close() // Nothing is lost.
-	if err := w.Add(string(d)); err != nil {
-		return fail(err)
-	}
 	for {
 		open, mute, err := look(ctx, string(d))
 		if err != nil || slices.ContainsFunc(open, func(q Open) bool { return !known(q.ID) }) {

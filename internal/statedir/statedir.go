@@ -5,6 +5,7 @@ package statedir
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,9 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/limpet-sh/limpet/internal/errtext"
+	"github.com/limpet-sh/limpet/internal/private"
 )
 
 // The modes of directories and files: they are nobody else's business.
@@ -79,6 +83,33 @@ func WriteJSON(path string, v any) error {
 		return err
 	}
 	return Write(path, append(b, '\n'))
+}
+
+// reserveFile is removed when there is no room for the last record.
+const (
+	reserveFile = "reserve"
+	reserveSize = 8 << 10
+)
+
+// Reserve keeps room in a directory for [WriteLastJSON]. A file system that copies on write may have none all the same.
+func Reserve(dir string) error {
+	room := make([]byte, reserveSize)
+	_, _ = rand.Read(room) // It never fails. Some file systems give zeros no room.
+	return private.WriteFile(filepath.Join(dir, reserveFile), room)
+}
+
+// WriteLastJSON is WriteJSON for the last record of a directory: how a job or a session has ended. If the disk is full, it
+// gives up the file of [Reserve], and writes the record into the room that this leaves. When the record is written, that file goes.
+func WriteLastJSON(path string, v any) error {
+	reserve := filepath.Join(filepath.Dir(path), reserveFile)
+	err := WriteJSON(path, v)
+	if errtext.NoRoom(err) && os.Remove(reserve) == nil {
+		err = WriteJSON(path, v)
+	}
+	if err == nil {
+		_ = os.Remove(reserve) // It may be gone.
+	}
+	return err
 }
 
 // Read reads a file of at most so many bytes. It does not wait for what is no file, and

@@ -96,7 +96,9 @@ func ReadExit(dir string) (e Exit, err error) {
 
 // WriteExit is for those who find that a job has ended and no supervisor will say
 // so.
-func WriteExit(dir string, e Exit) error { return statedir.WriteJSON(filepath.Join(dir, exitFile), e) }
+func WriteExit(dir string, e Exit) error {
+	return statedir.WriteLastJSON(filepath.Join(dir, exitFile), e)
+}
 
 // recordMax bounds what is read: whoever owns the directory may have put anything
 // there.

@@ -2,6 +2,8 @@ package testenv
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -26,4 +28,28 @@ func MountTmpfs(t testing.TB, options string, flags uintptr) string {
 		}
 	})
 	return dir
+}
+
+// Fill writes to the file system of a directory until it is full. Free makes room again.
+func Fill(t testing.TB, dir string) (free func()) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "ballast"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := make([]byte, 4096); err == nil; {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := os.Remove(f.Name()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"syscall"
 
 	"github.com/limpet-sh/limpet/internal/errtext"
 )
@@ -46,7 +45,7 @@ var (
 )
 
 // noRoom reports whether a disk, or a quota, is full.
-func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+func noRoom(err error) bool { return errtext.NoRoom(err) }
 
 // bare is what a system call said, without the path that an *Error has.
 func bare(err error) error {

@@ -58,14 +58,14 @@ func (w *Watcher) add(watch *Watch) error {
 		// The buffer keeps a burst of sessions from stalling the reader.
 		n, err := fsnotify.NewBufferedWatcher(64)
 		if err != nil {
-			return fmt.Errorf("ipc: no file events: %w", err)
+			return fmt.Errorf("ipc: no file events: %w", worded(err))
 		}
 		w.notify, w.done, w.watches = n, make(chan struct{}), make(map[string][]*Watch)
 		go w.route(n, w.done)
 	}
 	if err := w.notify.Add(watch.dir); err != nil {
 		w.closeIfIdle()
-		return fmt.Errorf("ipc: no file events for %q: %w", watch.dir, err)
+		return fmt.Errorf("ipc: no file events for %q: %w", watch.dir, worded(err))
 	}
 	w.watches[watch.dir] = append(w.watches[watch.dir], watch)
 	return nil

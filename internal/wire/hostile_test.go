@@ -95,7 +95,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		{"POST", commands, asked("", "true"), 400, "an id has"},
 		{"POST", commands, asked(strings.Repeat("a", 65), "true"), 400, "an id has"},
 		{"POST", commands, asked("../../../etc/passwd", "true"), 400, "an id has"},
-		{"POST", commands, asked(someID, strings.Repeat("#", 9<<20)), 413, "it is too large: more than 8388608 bytes"},
+		{"POST", commands, asked(someID, strings.Repeat("#", 9<<20)), 413, "the request is too large: more than 8388608 bytes"},
 		{"GET", commands + "/" + someID, "", 404, "no command of that id"},
 		{"POST", commands + "/" + someID + "/stop", "", 404, "no command of that id"},
 		{"POST", commands + "/" + someID + "/stdin?offset=0", "", 404, "no command of that id"},

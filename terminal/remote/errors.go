@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 
+	"github.com/limpet-sh/limpet/internal/errtext"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -64,6 +66,8 @@ var sentinels = []struct {
 	{"interrupted", terminal.ErrInterrupted, http.StatusConflict},
 	{"canceled", context.Canceled, http.StatusConflict},
 	{"deadline", context.DeadlineExceeded, http.StatusConflict},
+	{"ENOSPC", syscall.ENOSPC, http.StatusInsufficientStorage},
+	{"EDQUOT", syscall.EDQUOT, http.StatusInsufficientStorage},
 }
 
 // wireError is an error on its way.
@@ -84,7 +88,7 @@ func pack(err error) wireError {
 		w.Op, w.ID, w.Text, w.Remedy = e.Op, e.ID, e.Err.Error(), e.Remedy
 	}
 	for _, s := range sentinels {
-		if errors.Is(err, s.err) {
+		if errors.Is(err, s.err) && (s.status != http.StatusInsufficientStorage || errtext.NoRoom(err)) {
 			w.Is = append(w.Is, s.name)
 		}
 	}

@@ -66,6 +66,9 @@ func (Transport) Start(ctx context.Context, spec transport.Spec) (transport.Conn
 		return fail(err)
 	}
 	if err := proc.Start(cmd); err != nil {
+		if errors.Is(err, syscall.EBADF) && len(spec.Files) > 0 { // Their numbers are above the limit (dup(2)).
+			err = &fs.PathError{Op: "fork/exec", Path: spec.Path, Err: syscall.EMFILE}
+		}
 		return fail(err)
 	}
 	for _, f := range theirs {
