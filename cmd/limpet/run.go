@@ -112,8 +112,10 @@ output. Bytes that are not UTF-8 become U+FFFD there.`,
 			if flags.kept.id != "" && len(run.scripts) != 1 {
 				return usagef(cmd, "--id names one script, and here are %d", len(run.scripts))
 			}
-			if flags.kept.isElsewhere() && flags.scripts.file != "" && flags.scripts.file != stdinArg {
-				return usagef(cmd, "--file with --on: the file is here, and not there; limpet run --on ... - <FILE runs its text")
+			if i := slices.IndexFunc(run.scripts, func(s oneScript) bool { return s.file != "" }); i >= 0 && flags.kept.isElsewhere() {
+				file := quoted([]string{run.scripts[i].file})
+				again := quoted(append([]string{"-f", stdinArg}, run.scripts[i].args...))
+				return usagef(cmd, "--file with --on: %s is here, and not there; limpet run --on ... %s <%s runs its text", file, again, file)
 			}
 			gate, err := flags.approve.gate(cmd, &flags.shell, flags.kept.name)
 			if err != nil {

@@ -158,13 +158,14 @@ func pipes() (in, out *os.File, err error) {
 	return moved[0], moved[1], nil
 }
 
-// complete adds to the environment what a login would have set, where it is missing.
+// complete adds to the environment what a login would have set, where it is missing. A relative HOME would be another directory for each program.
 func complete() {
 	if os.Getenv("PATH") == "" {
 		_ = os.Setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin") // The name is a good one.
 	}
-	if os.Getenv("HOME") == "" {
-		if u, err := user.Current(); err == nil && u.HomeDir != "" {
+	if !filepath.IsAbs(os.Getenv("HOME")) {
+		_ = os.Unsetenv("HOME") // As above. Else it would be that of a user whom nobody knows.
+		if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) {
 			_ = os.Setenv("HOME", u.HomeDir) // As above.
 		}
 	}

@@ -42,12 +42,8 @@ func (f *farShell) startBrought(file string) string {
 
 // find returns a command line that serves a connection, by a limpet that is there, or was brought before; empty if there is
 // none. This one is the program that would be brought.
-func (f *farShell) find(a answer, this program, o Options) string {
-	inPath := a.all("limpet")
-	if o.broughtAlone {
-		inPath = nil
-	}
-	for _, line := range inPath {
+func (f *farShell) find(a answer, this program) string {
+	for _, line := range a.all("limpet") { // None if it was not asked.
 		fields := strings.SplitN(line, " ", 3)
 		if len(fields) != 3 {
 			continue // It did not say which versions it speaks.
@@ -62,19 +58,22 @@ func (f *farShell) find(a answer, this program, o Options) string {
 		return ""
 	}
 	var parts []string
+	var program string
 	for _, line := range a {
 		switch line[0] {
 		case "dir":
-			parts = nil
+			parts, program = nil, ""
 		case "part":
 			parts = append(parts, line[1])
+		case "program":
+			program = line[1]
 		case "brought":
 			const fields = 3
 			said := strings.SplitN(line[1], " ", fields)
 			if len(said) != fields || said[1] != strconv.FormatInt(this.size, 10) || said[0] != this.hash && said[0] != "-" {
 				continue
 			}
-			if checkParts(parts, a.one("uid"), f.box) == nil {
+			if checkParts(parts, a.one("uid"), f.box) == nil && strings.HasPrefix(program, "-") && checkParts([]string{program}, a.one("uid"), false) == nil {
 				return f.startBrought(said[2])
 			}
 		}
@@ -97,6 +96,9 @@ func checkParts(parts []string, uid string, box bool) error {
 			return fmt.Errorf("it makes no sense: %.100q", part)
 		}
 		mode, owner, path := fields[0], fields[2], fields[len(fields)-1]
+		if mode[0] == 'l' {
+			return fmt.Errorf("there is a link in its place: %.100q", part)
+		}
 		if owner != uid && owner != "0" {
 			return fmt.Errorf("%s belongs to user %s", path, owner)
 		}
@@ -121,7 +123,7 @@ func (f *farShell) bring(a answer, p program, progress func(sent, of int64)) (st
 	for _, box := range slices.Compact([]bool{false, f.box}) { // At last what a box mounts, if it is one.
 		refused = nil
 		for _, dir := range dirs {
-			real, why, err := f.place(dir, a.one("uid"), p.size, box)
+			real, why, err := f.place(dir, a.one("uid"), p, box)
 			switch {
 			case err != nil:
 				return "", err
@@ -134,29 +136,42 @@ func (f *farShell) bring(a answer, p program, progress func(sent, of int64)) (st
 	return "", fmt.Errorf("%w: %s", ErrNoPlace, strings.Join(refused, "; "))
 }
 
-// place makes sure that a program of a size can be brought to a directory, and executed there. It returns the real path, or why that
+// place makes sure that a program can be brought to a directory, and executed there. It returns the real path, or why that
 // cannot be.
-func (f *farShell) place(dir, uid string, size int64, box bool) (real, why string, err error) {
-	a, err := f.call("limpet_place", map[string]string{"dir": dir}, nil)
+func (f *farShell) place(dir, uid string, p program, box bool) (real, why string, err error) {
+	a, err := f.call("limpet_place", map[string]string{"dir": dir, "hash": p.hash}, nil)
 	if errors.Is(err, errFunction) {
 		return "", "it cannot be made", nil
 	}
 	if err != nil {
 		return "", "", err
 	}
+	if taken := a.one("taken"); taken != "" {
+		return "", plain([]byte(taken)), nil
+	}
 	if err := checkParts(a.all("part"), uid, box); err != nil {
 		return "", err.Error(), nil
 	}
-	const available, unit = 3, 1024 // df -Pk
-	if fields := strings.Fields(a.one("room")); len(fields) > available {
-		if room, err := strconv.ParseInt(fields[available], 10, 64); err == nil && room*unit < size+size/2 {
-			return "", fmt.Sprintf("it has room for %d MiB, and %d are needed", room*unit>>20, (size+size/2)>>20), nil
+	if own := a.all("own"); len(own) > 0 {
+		if err := checkParts(own, uid, box); err != nil {
+			return "", err.Error(), nil
 		}
 	}
-	if len(a.all("executes")) == 0 {
+	const available, unit = 3, 1024 // df -Pk
+	if fields := strings.Fields(a.one("room")); len(fields) > available {
+		if room, err := strconv.ParseInt(fields[available], 10, 64); err == nil && room*unit < p.size+p.size/2 {
+			return "", fmt.Sprintf("it has room for %d MiB, and %d are needed", room*unit>>20, (p.size+p.size/2)>>20), nil
+		}
+	}
+	real = a.one("real")
+	a, err = f.call("limpet_try", map[string]string{"dir": real}, nil)
+	if err != nil && !errors.Is(err, errFunction) {
+		return "", "", err
+	}
+	if err != nil || len(a.all("executes")) == 0 {
 		return "", "no program can be executed there", nil
 	}
-	return a.one("real"), "", nil
+	return real, "", nil
 }
 
 // sendTo copies a program to a directory, and returns the command line that executes the copy. It sends each piece when the shell has

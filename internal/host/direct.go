@@ -31,6 +31,10 @@ func reach(ctx context.Context, t Target, o Options) (*direct, connect.Hello, er
 		t = retry
 		d, hello, err = reachOnce(ctx, t, o)
 	}
+	if hangs, ok := errors.AsType[*hangsError](err); ok && o.hung.CompareAndSwap(nil, hangs) {
+		o.PassedOver(hangs)
+		d, hello, err = reachOnce(ctx, t, o)
+	}
 	if err != nil || o.fits(hello) {
 		return d, hello, err
 	}
@@ -108,7 +112,7 @@ func (d *direct) lost(err error) error {
 	if ended := d.process.ended(); ended != nil {
 		why = ended
 	}
-	why = lostBy(why, d.process.cmd != nil)
+	why = lostBy(why, d.process.name)
 	return &Error{Op: "ask", Target: d.target.said, Err: fmt.Errorf("%w: %w", ErrLost, why), Said: d.process.stderr.String()}
 }
 
@@ -147,7 +151,12 @@ func enter(far *farShell, o Options) (hello connect.Hello, err error) {
 	if err != nil {
 		return hello, err
 	}
-	a, err := far.call("limpet_probe", map[string]string{"hash": this.hash}, nil)
+	vars := map[string]string{"hash": this.hash, "ask": "yes"}
+	hangs := o.hung.Load()
+	if o.broughtAlone || hangs != nil {
+		vars["ask"] = "no"
+	}
+	a, err := far.call("limpet_probe", vars, nil)
 	if err != nil {
 		return hello, err
 	}
@@ -157,17 +166,21 @@ func enter(far *farShell, o Options) (hello connect.Hello, err error) {
 	var none error // why there is no program for it
 	if system, arch := systemOf(a.one("system")); system != runtime.GOOS || arch != runtime.GOARCH {
 		if this, none = o.programOf(a.one("system")); none == nil {
-			if a, err = far.call("limpet_probe", map[string]string{"hash": this.hash}, nil); err != nil {
+			vars["hash"] = this.hash
+			if a, err = far.call("limpet_probe", vars, nil); err != nil {
 				return hello, err
 			}
 		}
 	}
-	command := far.find(a, this, o)
+	command := far.find(a, this)
 	if command == "" && none == nil {
 		for _, why := range this.passed {
 			o.PassedOver(why)
 		}
 		command, none = far.bring(a, this, o.Progress)
+	}
+	if command == "" && hangs != nil {
+		none = fmt.Errorf("%w; %w", none, hangs)
 	}
 	if command == "" {
 		return hello, none // One that is there needs none of here.

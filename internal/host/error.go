@@ -58,8 +58,12 @@ func remedyOf(err error, said string) string {
 		return "install limpet there, or put one for that system beside this one, or into the directory that --agents or LIMPET_AGENTS names"
 	case errors.Is(err, ErrPart):
 		return "have limpet itself there, as it is here, in the PATH or at the socket"
+	case errors.Is(err, ErrNoPlace) && errors.As(err, new(*hangsError)):
+		return "have that limpet answer"
 	case errors.Is(err, ErrNoPlace):
 		return "have limpet in the PATH there, or set XDG_CACHE_HOME there to a directory that is the user's alone, and in which programs can be executed"
+	case errors.Is(err, errEcho):
+		return "what is reached there is to be a POSIX sh, and without a terminal: leave -t out"
 	case errors.Is(err, errForeign):
 		return "have it made by this user or by root"
 	case errors.Is(err, errOffer):

@@ -17,29 +17,39 @@ limpet_probe() {
 		if command -v "$tool" >/dev/null 2>&1; then limpet_say tool "$tool"; fi
 	done
 	limpet=$(command -v limpet)
-	if [ -n "$limpet" ]; then limpet_say limpet "$("$limpet" connect --protocol 2>/dev/null) $limpet"; fi
+	if [ -n "$limpet" ] && [ "$ask" = yes ]; then
+		limpet_say asking "$limpet" # It may not answer. What is still there after a while is killed, where there is a timeout(1) for that.
+		bound=
+		if timeout 20 true >/dev/null 2>&1; then bound="timeout -s KILL 20"; fi
+		limpet_say limpet "$($bound "$limpet" connect --protocol 2>/dev/null) $limpet"
+	fi
 
 	# The directories for programs that are brought: of the user, and then for temporary files.
 	dir=
 	case ${XDG_CACHE_HOME-} in
 	/*) dir=$XDG_CACHE_HOME/limpet/bin ;;
-	*) if [ -n "${HOME-}" ]; then dir=$HOME/.cache/limpet/bin; fi ;;
+	*)
+		case ${HOME-} in
+		/*) dir=$HOME/.cache/limpet/bin ;;
+		esac
+		;;
 	esac
 	for dir in "$dir" "/var/tmp/limpet-$uid/bin" "/tmp/limpet-$uid/bin" "/dev/shm/limpet-$uid/bin"; do
 		if [ -z "$dir" ]; then continue; fi
 		limpet_say dir "$dir"
-		file=$dir/$hash/limpet-connect
+		own=$(cd "$dir/$hash" 2>/dev/null && pwd -P) || continue
+		file=$own/limpet-connect
 		if [ ! -f "$file" ] || [ ! -x "$file" ]; then continue; fi
-		limpet_parts "$dir/$hash"
-		limpet_say part "$(ls -ldn "$file")"
+		limpet_parts "$own"
+		limpet_say program "$(ls -ldn "$file")"
 		sum=$(limpet_sum "$file")
 		limpet_say brought "${sum:--} $(($(wc -c <"$file"))) $file"
 	done
 }
 
-# Says who may change which part of the path of a directory: of the real one, so that no link leads elsewhere.
+# Says who may change which part of a path that has no links in it. If one is there by now, the part is said to be a link.
 limpet_parts() {
-	part=$(cd "$1" && pwd -P) || return 1
+	part=$1
 	while :; do
 		limpet_say part "$(ls -ldn "$part")"
 		if [ "$part" = / ]; then break; fi
@@ -59,8 +69,7 @@ limpet_sum() {
 	fi | tr ' ' '\n' | grep -E '^[0-9a-f]{64}$'
 }
 
-# Makes $dir, for a program that is brought, and says who may change it, how much room there is, and whether programs can be
-# executed there.
+# Makes $dir, for a program of $hash that is brought, and says what is in its way there, who may change it, and how much room there is.
 limpet_place() (
 	umask 077
 	mkdir -p "$dir" || return 1
@@ -88,8 +97,7 @@ limpet_place() (
 limpet_try() (
 	umask 077
 	try=$dir/try-$m
-	printf '#!/bin/sh\nexit 0\n' >"$try" && chmod 700 "$try"
-	if "$try"; then limpet_say executes; fi
+	printf '#!/bin/sh\nexit 0\n' >"$try" && chmod 700 "$try" && "$try" && limpet_say executes
 	rm -f "$try"
 )
 
@@ -112,10 +120,12 @@ limpet_receive() (
 	limpet_say part "$new"
 )
 
-# Gives $part, which has arrived whole, its name, $file.
+# Gives $part, which has arrived whole, its name, $file. If that is a link to a directory, mv would put it into the directory.
 limpet_keep() (
 	umask 077
-	mkdir -p "${file%/*}" && chmod 700 "$part" && mv -f "$part" "$file"
+	mkdir -p "${file%/*}" && chmod 700 "$part" || return 1
+	if [ -h "$file" ]; then rm -f "$file"; fi
+	mv -f "$part" "$file" && [ -f "$file" ]
 )
 
 # Removes $part, which has not.

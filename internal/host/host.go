@@ -26,6 +26,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/connect"
@@ -43,14 +44,16 @@ type Options struct {
 	Executable string
 
 	// Agents is a directory that has limpet for systems, as files limpet-OS-ARCH. They are looked for beside this program, too. For systems as this one
-	// there need not be one: this program is brought then. PassedOver, if not nil, is told why such a file is not brought, before another one is.
+	// there need not be one: this program is brought then. PassedOver, if not nil, is told why such a file is not brought, or why the limpet in the PATH
+	// over there is not asked again, before another one is taken.
 	Agents     string
 	PassedOver func(why error)
 
 	// Whole says that a limpet is needed that lacks nothing. One that does is not taken: limpet is brought, or the error is ErrPart.
 	Whole bool
 
-	broughtAlone bool // the limpet in the PATH over there is not to be taken
+	broughtAlone bool                        // the limpet in the PATH over there is not to be asked, and not to be taken
+	hung         *atomic.Pointer[hangsError] // of all dials: that it did not answer, and is not asked again
 
 	// Progress, if not nil, is told how much of limpet has been sent, if it has to be brought.
 	Progress func(sent, of int64)
@@ -156,6 +159,9 @@ func (opts *Options) withDefaults() Options {
 	}
 	o.Patience = cmp.Or(o.Patience, patience)
 	o.Idle, o.Reconnect = cmp.Or(o.Idle, DefaultIdle), cmp.Or(o.Reconnect, DefaultReconnect)
+	if o.hung == nil {
+		o.hung = new(atomic.Pointer[hangsError])
+	}
 	if o.PassedOver == nil {
 		o.PassedOver = func(error) {}
 	}
@@ -213,19 +219,20 @@ func TemporaryName(what string) string {
 }
 
 // Temporary makes a session that ends with Disconnect, or with this program if the connection is shared. If the connection ends before that, or
-// this program where it is not shared, the session stays for as long as others do that nobody uses. The name is one of TemporaryName: no other
-// session may have it.
+// this program where it is not shared, the session stays for as long as others do that nobody uses. The name is one of TemporaryName: a session that
+// has it already is opened, and does not end so.
 func (h *Host) Temporary(ctx context.Context, name string, spec *keeper.Spec) (*keeper.Kept, error) {
 	o, err := open(ctx, h.ending, name, spec)
 	if err != nil {
 		return nil, err
 	}
-	k := h.kept(&addressed{temporary{h}, o.Record.SessionID()}, o)
-	if k.Made {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.temporary = append(h.temporary, k)
+	if !o.Made {
+		return h.kept(&addressed{h, o.Record.SessionID()}, o), nil
 	}
+	k := h.kept(&addressed{temporary{h}, o.Record.SessionID()}, o)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.temporary = append(h.temporary, k)
 	return k, nil
 }
 

@@ -67,6 +67,9 @@ func start(name string, argv []string, own bool) (*process, error) {
 	return p, nil
 }
 
+// socketName is what a socket is called that reaches a machine.
+const socketName = "the other end of the socket"
+
 // joinSocket connects to a socket, which has two descriptors then, as a command has two pipes. ctx bounds that.
 func joinSocket(ctx context.Context, path string) (*process, error) {
 	conn, err := socket.Dial(ctx, filepath.Dir(path), filepath.Base(path))
@@ -77,7 +80,7 @@ func joinSocket(ctx context.Context, path string) (*process, error) {
 	if err := socket.CheckServer(conn); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", errForeign, path, err)
 	}
-	p := &process{name: "the socket", over: make(chan struct{}), drained: make(chan struct{})}
+	p := &process{name: socketName, over: make(chan struct{}), drained: make(chan struct{})}
 	close(p.drained)
 	var err1, err2 error
 	unix := conn.(*net.UnixConn) // As Dial makes it.
@@ -169,10 +172,10 @@ func (p *process) await(patience time.Duration) bool {
 	}
 }
 
-// lostBy is why a connection is lost that ended with an error: without a command nobody says more about an end.
-func lostBy(why error, process bool) error {
-	if !process && (errors.Is(why, io.EOF) || isBroken(why)) {
-		return errors.New("the other end has closed the socket")
+// lostBy is why a connection is lost that ended with an error, in words that need no knowledge of pipes. The process may be ended a moment later.
+func lostBy(why error, name string) error {
+	if errors.Is(why, io.EOF) || isBroken(why) {
+		return fmt.Errorf("%s has closed it", name)
 	}
 	return why
 }

@@ -126,6 +126,23 @@ func TestAConnectionThatNobodyUsesEnds(t *testing.T) {
 	require.NotErrorIs(t, err, wire.ErrMayHaveRun, "nobody got it")
 }
 
+// A session that was there when a program opened it as a temporary one does not end with that program: the connection is not kept for that.
+func TestASessionThatWasThereIsNotTemporary(t *testing.T) {
+	testenv.NeedProc(t)
+	m := machineOf(t, "sh")
+	sharing(t)
+	ctx := testenv.Context(t)
+	h := dial(t, m.target, &host.Options{Share: true, Idle: 300 * time.Millisecond})
+	_, err := h.Session(ctx, "s", &keeper.Spec{})
+	require.NoError(t, err)
+	k, err := h.Temporary(ctx, "s", &keeper.Spec{})
+	require.NoError(t, err)
+	assert.False(t, k.Made)
+	_, err = k.Run(ctx, "true")
+	require.NoError(t, err)
+	testenv.Await(t, "the connection to end", func() bool { return len(processes(t, "limpet-host")) == 0 })
+}
+
 // Whoever is killed between, those who use the connection are told that it is lost, and the next has another one.
 func TestASharedConnectionIsLost(t *testing.T) {
 	testenv.NeedProc(t)
@@ -160,6 +177,20 @@ func TestASharedConnectionIsLost(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Equal(t, strings.ReplaceAll(name, " ", "")+"\n", res.Stdout.String())
 		require.NoError(t, h.Disconnect(), name)
+	}
+}
+
+// A command that closes its output before it ends is said to have, and not by the name that programmers have for that.
+func TestWhatClosesTheConnectionIsNamed(t *testing.T) {
+	sharing(t)
+	m := machineOf(t, "sh")
+	target := "exec:sh -c '" + strings.TrimPrefix(m.target, "exec:") + "; exec >&-; sleep 0.5'"
+	for _, share := range []bool{false, true} {
+		h := dial(t, target, &host.Options{Share: share, Reconnect: -1})
+		require.NoError(t, syscall.Kill(connectOf(h), syscall.SIGKILL))
+		_, err := h.List(testenv.Context(t), true)
+		require.ErrorIs(t, err, host.ErrLost)
+		assert.ErrorContains(t, err, "the connection is lost: sh has closed it")
 	}
 }
 

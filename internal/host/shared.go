@@ -135,11 +135,13 @@ func keep(dir string) error {
 func (s *shared) ended(why error, said *noise) error {
 	const soon = 100 * time.Millisecond
 	if s.record.Process == (proc.ID{}) {
-		return lostBy(why, false)
+		return lostBy(why, s.record.Name)
 	}
 	proc.WaitAny([]proc.ID{s.record.Process}, soon)
-	if _, err := proc.Read(s.record.Process.PID); err != nil {
+	if st, err := proc.Read(s.record.Process.PID); err != nil || st.ID() != s.record.Process || st.Zombie() {
 		why = fmt.Errorf("%s has ended", s.record.Name)
+	} else {
+		why = lostBy(why, s.record.Name)
 	}
 	if text := said.String(); text != "" {
 		why = fmt.Errorf("%w; it said: %s", why, text)
@@ -259,14 +261,18 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get(connect.HeadSession); id != "" {
 		ask.Header.Set(connect.HeadSession, id)
 	}
-	if !s.ends.note(r, socket.RequestPID(r.Context())) {
+	undo, alive := s.ends.note(r, socket.RequestPID(r.Context()))
+	if !alive {
 		s.abort()
 	}
 	resp, err := s.http.RoundTrip(ask)
 	if err != nil {
 		s.abort()
 	}
-	defer resp.Body.Close() // It is read, or not wanted.
+	defer resp.Body.Close()                                          // It is read, or not wanted.
+	if undo != nil && r.Method == http.MethodPut && wasThere(resp) { // It does not end with a program that has not made it.
+		undo()
+	}
 	if !jsonhttp.Relay(w, resp) {
 		s.abort()
 	}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +30,7 @@ type farShell struct {
 	patience time.Duration // without any sign of life
 	onItsWay time.Duration // how much longer that may be, since a piece of a program is on its way
 	until    time.Time     // when it must be over, but for a program that is being sent
+	asked    string        // the limpet over there that was asked which versions it speaks, until there is another line
 	noise    noise
 	taught   bool // it has the functions of far.sh
 	box      bool // it is in a container, or in a pod
@@ -42,6 +45,22 @@ const (
 
 // errFunction means that a function of far.sh has failed.
 var errFunction = errors.New("a step over there failed")
+
+// hangsError means that the limpet in the PATH over there does not say which versions of the protocol it speaks.
+type hangsError struct {
+	path string
+	in   time.Duration
+}
+
+func (e *hangsError) Error() string {
+	return fmt.Sprintf("the limpet in the PATH over there does not answer: %s has not said within %v which versions of the protocol it speaks", e.path, e.in)
+}
+
+// askPatience is how long that limpet has.
+const askPatience = 10 * time.Second
+
+// errEcho means that what was sent came back.
+var errEcho = errors.New("it sends back what it is sent, as cat does, and as a terminal does")
 
 var errFlood = errors.New("it printed too much that makes no sense: what is reached there is no POSIX sh, or it prints on its own")
 
@@ -69,6 +88,9 @@ func (f *farShell) deadline() time.Time {
 	return f.until
 }
 
+// markIs begins the line that names the mark, and endOfCall is the last command of each call.
+const markIs, endOfCall = "m=", `printf '%s end %s\n' "$m" "$?"`
+
 // call runs a function of far.sh with variables, and returns the lines of its answer. The function reads no standard input, unless
 // there is something to feed, which is called for each line that is "ready".
 func (f *farShell) call(function string, vars map[string]string, feed func() error) (answer, error) {
@@ -77,7 +99,7 @@ func (f *farShell) call(function string, vars map[string]string, feed func() err
 		f.taught = true
 		// The mark is not in the text as it is in an answer: a terminal that echoes it says nothing.
 		half := len(f.mark) / 2
-		fmt.Fprintf(&b, "%s\nm=%s''%s\n", functions, f.mark[:half], f.mark[half:])
+		fmt.Fprintf(&b, "%s\n%s%s''%s\n", functions, markIs, f.mark[:half], f.mark[half:])
 	}
 	for name, value := range vars {
 		fmt.Fprintf(&b, "%s=%s\n", name, quoted(value))
@@ -86,16 +108,26 @@ func (f *farShell) call(function string, vars map[string]string, feed func() err
 	if feed == nil {
 		input = " </dev/null"
 	}
-	fmt.Fprintf(&b, "%s%s; printf '%%s end %%s\\n' \"$m\" \"$?\"\n", function, input)
+	fmt.Fprintf(&b, "%s%s; %s\n", function, input, endOfCall)
 	if err := f.send([]byte(b.String())); err != nil {
 		return nil, err
 	}
 	var a answer
 	for range mostAnswer {
 		word, rest, err := f.line()
+		if f.asked != "" {
+			if errors.Is(err, errMute) {
+				return a, &hangsError{plain([]byte(f.asked)), min(askPatience, f.patience)}
+			}
+			f.asked = ""
+			f.goesOn(0)
+		}
 		switch {
 		case err != nil:
 			return a, err
+		case word == "asking":
+			f.asked = rest
+			f.until = time.Now().Add(min(askPatience, f.patience))
 		case word == "end":
 			if rest != "0" {
 				return a, fmt.Errorf("%w with %.20s", errFunction, rest)
@@ -168,9 +200,37 @@ func (f *farShell) line() (word, rest string, err error) {
 			word, rest, _ = strings.Cut(text, " ")
 			return word, strings.TrimSpace(rest), nil
 		}
+		if isEcho(line) {
+			return "", "", errEcho
+		}
 		_, _ = f.noise.Write([]byte(line + "\n")) // It cannot fail.
 	}
 	return "", "", errFlood
+}
+
+// sentLines are the lines that a shell is sent. Those that are long are found in others, too: see isEcho.
+var sentLines = sync.OnceValue(func() (sent struct {
+	all  map[string]bool
+	long []string
+}) {
+	const long = 20
+	sent.all = make(map[string]bool)
+	sent.long = []string{markIs + "limpet-", endOfCall}
+	for line := range strings.Lines(functions) {
+		line = strings.TrimSpace(line)
+		if sent.all[line] = true; len(line) >= long {
+			sent.long = append(sent.long, line)
+		}
+	}
+	return sent
+})
+
+// sentVariable is a line that sets a variable of a call.
+var sentVariable = regexp.MustCompile(`^[a-z]+='[^']*'$`)
+
+// isEcho reports whether a line has one in it that was sent, and which nothing else prints.
+func isEcho(line string) bool {
+	return slices.ContainsFunc(sentLines().long, func(long string) bool { return strings.Contains(line, long) })
 }
 
 // raw reads a line without its newline. A terminal puts a carriage return before that.
@@ -234,5 +294,12 @@ func (n *noise) Write(p []byte) (int, error) {
 func (n *noise) String() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return plain(n.b)
+	var b []byte
+	for line := range bytes.Lines(n.b) { // What was sent tells nothing.
+		text := strings.TrimSpace(string(line))
+		if !sentLines().all[text] && !isEcho(text) && !sentVariable.MatchString(text) {
+			b = append(b, line...)
+		}
+	}
+	return plain(b)
 }

@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -97,6 +98,8 @@ func ParseTarget(said string) (Target, error) {
 		return fail(errors.New("it has more than a machine"))
 	case scheme != "ssh" && u.Port() != "":
 		return fail(errors.New("it can have no port"))
+	case u.Port() != "" && !isPort(u.Port()):
+		return fail(errors.New("a port is a number from 1 to 65535"))
 	}
 	if scheme == "ssh" {
 		t.ssh(u)
@@ -108,6 +111,12 @@ func ParseTarget(said string) (Target, error) {
 		t.argv = append(t.argv, u.Hostname(), "sh")
 	}
 	return t, nil
+}
+
+// isPort reports whether ssh takes a text for a port.
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // password is that of a URL, which is in no error.

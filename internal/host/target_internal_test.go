@@ -40,7 +40,7 @@ func TestTargets(t *testing.T) {
 		assert.Equal(t, words, argv, said)
 	}
 	for _, said := range []string{
-		"", "here", "ssh:", "ssh:host", "ssh://", "ssh:///x", "ssh://-oProxyCommand=x", "ssh://-l@host", "ssh://u:secret@host", "ssh://host/dir", "ssh://host?x", "ssh://host:port", "docker://c:1", "docker://", "http://host",
+		"", "here", "ssh:", "ssh:host", "ssh://", "ssh:///x", "ssh://-oProxyCommand=x", "ssh://-l@host", "ssh://u:secret@host", "ssh://host/dir", "ssh://host?x", "ssh://host:port", "ssh://host:0", "ssh://host:65536", "docker://c:1", "docker://", "http://host",
 		"kube:", "kube:ns/pod", "kube://", "kube://pod", "kube:///pod", "kube://ns/", "kube://ns//c", "kube://a/b/c/d/e", "kube://ns/-pod", "kube://ns/%2Dpod", "kube://ns/pod?x", "kube://ns/p%zz", "kube://u:secret@ns/pod",
 		"exec:", "exec:  ", "exec:a; b", "exec:a | b", "exec:a >f", "exec:x=1 a", "exec:a $b", "exec:a $(b)", "exec:a `b`", `exec:a "$b"`, "exec:a $'b'", "exec:a &", "exec:! a", "exec:a 'b", "exec:a b{1,2}c <(x)",
 		"unix:", "unix:/run/s", "unix:s", "unix://s", "unix://run/s", "unix://u@/s", "unix:///", "unix:///run/", "unix:///s?x", "unix:///s?", "unix:///s#x", "unix:///s%00", "unix:///s%zz",

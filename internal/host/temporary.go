@@ -1,8 +1,11 @@
 package host
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -41,15 +44,15 @@ type temporaries struct {
 }
 
 // note notes the session that a request is about, if it ends with the process that has sent the request. It reports false if that has ended already:
-// nobody would end what the request makes.
-func (t *temporaries) note(r *http.Request, pid int) bool {
+// nobody would end what the request makes. If the session was not noted before, undo takes the note back; else undo is nil.
+func (t *temporaries) note(r *http.Request, pid int) (undo func(), alive bool) {
 	name := sessionOf(r)
 	if r.Header.Get(headTemporary) == "" || name == "" {
-		return true
+		return nil, true
 	}
 	st, err := proc.Read(pid)
 	if err != nil {
-		return pid == 0 || !errors.Is(err, fs.ErrNotExist) // Where there are no pids nothing can be watched.
+		return nil, pid == 0 || !errors.Is(err, fs.ErrNotExist) // Where there are no pids nothing can be watched.
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,8 +65,24 @@ func (t *temporaries) note(r *http.Request, pid int) bool {
 	if len(names) == 0 {
 		t.used(1)
 	}
+	if names[name] {
+		return nil, true
+	}
 	names[name] = true
-	return true
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.remove(t.of[st.ID()], name)
+	}, true
+}
+
+// remove takes the note back that a session is one of these. The caller holds mu.
+func (t *temporaries) remove(names map[string]bool, name string) {
+	if names[name] {
+		if delete(names, name); len(names) == 0 {
+			t.used(-1)
+		}
+	}
 }
 
 // forget notes that a session has ended.
@@ -71,11 +90,7 @@ func (t *temporaries) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, names := range t.of {
-		if names[name] {
-			if delete(names, name); len(names) == 0 {
-				t.used(-1)
-			}
-		}
+		t.remove(names, name)
 	}
 }
 
@@ -129,4 +144,19 @@ func sessionOf(r *http.Request) string {
 		}
 	}
 	return ""
+}
+
+// wasThere reports whether the answer to a request for a session says that another program has made the session. It reads the answer, which can be
+// read again then.
+func wasThere(answer *http.Response) bool {
+	if answer.StatusCode != http.StatusOK {
+		return false
+	}
+	b, _ := io.ReadAll(io.LimitReader(answer.Body, mostOpened)) // The error comes again, behind what was read.
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(b), answer.Body), answer.Body}
+	var o keeper.Opened
+	return json.Unmarshal(b, &o) == nil && !o.Made
 }

@@ -146,7 +146,7 @@ func TestAConnectionByASocketIsDialledAgain(t *testing.T) {
 		require.NoError(t, os.WriteFile(fifo, []byte("after\n"), 0))
 		assert.Equal(t, "after\n", <-out)
 		require.ErrorIs(t, lost, host.ErrLost)
-		assert.Contains(t, lost.Error(), "the other end has closed the socket")
+		assert.Contains(t, lost.Error(), "the connection is lost: the other end of the socket has closed it")
 		require.NoError(t, h.Disconnect())
 	}
 }

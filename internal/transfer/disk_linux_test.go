@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -78,5 +79,30 @@ func TestAFileThatHasNoSizeIsNotCopiedAsAnEmptyOne(t *testing.T) {
 		left, err := os.ReadDir(dest)
 		require.NoError(t, err)
 		assert.Empty(t, left)
+	})
+}
+
+// A time that is no number of nanoseconds is not made one of another century. A tmpfs has such times.
+func TestATimeThatIsFarAwayIsNotAnother(t *testing.T) {
+	both(t, func(t *testing.T, way func(*testing.T, string, string) (transfer.Source, transfer.Sink, string, string)) {
+		source, dest := testenv.MountTmpfs(t, "size=1m", 0), testenv.MountTmpfs(t, "size=1m", 0) // Others have fewer, and round to what they have.
+		for name, date := range map[string]string{"late": "9999-01-01 UTC", "early": "0001-01-01 UTC"} {
+			out, err := exec.Command("touch", "-d", date, filepath.Join(source, name)).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		}
+		from, to, path, as := way(t, source, dest)
+		for _, same := range []int64{0, 2} {
+			c := transfer.New(from, to, nil)
+			require.NoError(t, c.Copy(testenv.Context(t), path, as))
+			assert.Equal(t, same, c.Result().Same)
+		}
+		for name, year := range map[string]int{"late": 2262, "early": 1677} {
+			found, err := filepath.Glob(filepath.Join(dest, "*", name))
+			require.NoError(t, err)
+			require.Len(t, found, 1)
+			st, err := os.Stat(found[0])
+			require.NoError(t, err)
+			assert.Equal(t, year, st.ModTime().UTC().Year())
+		}
 	})
 }

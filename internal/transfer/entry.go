@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"strings"
 	"time"
@@ -100,7 +101,7 @@ type Prepared struct {
 
 // entryOf describes what a directory has under a name. The target of a link is left to the caller.
 func entryOf(name string, st fs.FileInfo) Entry {
-	e := Entry{Name: Bytes(name), Kind: Other, Mode: uint32(st.Mode().Perm()), Time: st.ModTime().UnixNano()}
+	e := Entry{Name: Bytes(name), Kind: Other, Mode: uint32(st.Mode().Perm()), Time: timeOf(st)}
 	switch mode := st.Mode(); {
 	case mode.IsRegular():
 		e.Kind, e.Size = File, st.Size()
@@ -124,6 +125,20 @@ func entryOf(name string, st fs.FileInfo) Entry {
 func (e Entry) perm() fs.FileMode { return fs.FileMode(e.Mode) & fs.ModePerm }
 
 func (e Entry) time() time.Time { return time.Unix(0, e.Time) }
+
+// timeOf returns when a file was changed, in nanoseconds since 1970. An int64 has those of the years 1677 to 2262, and file systems have
+// earlier and later times: timeOf returns the first or the last that it can for them.
+func timeOf(st fs.FileInfo) int64 {
+	const first, last = math.MinInt64, math.MaxInt64
+	switch t := st.ModTime(); {
+	case t.Before(time.Unix(0, first)):
+		return first
+	case t.After(time.Unix(0, last)):
+		return last
+	default:
+		return t.UnixNano()
+	}
+}
 
 var errListing = errors.New("the listing makes no sense")
 

@@ -85,7 +85,7 @@ func prepare(root *os.Root, below string, e Entry) (Prepared, error) {
 
 // isThere reports whether a file is the one of an entry: by size and time, as rsync(1) does.
 func isThere(st fs.FileInfo, e Entry) bool {
-	return st.Mode().IsRegular() && st.Size() == e.Size && st.ModTime().UnixNano() == e.Time
+	return st.Mode().IsRegular() && st.Size() == e.Size && timeOf(st) == e.Time
 }
 
 // makeDir makes a directory, in which this user can write, unless it is there.

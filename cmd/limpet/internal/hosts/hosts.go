@@ -3,6 +3,7 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -118,17 +119,25 @@ func list(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	var rows []row
+	connected := func(name, target string) (found bool) { // Of one target there may be several: one of exec: for each directory, say.
+		for _, one := range shared {
+			if one.Target == target {
+				rows = append(rows, row{Name: name, Target: target, Connected: &one.Since, Active: one.Active})
+				found = true
+			}
+		}
+		return found
+	}
+	named := make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(names.Hosts)) {
-		rows = append(rows, row{Name: name, Target: names.Hosts[name].Target})
+		target := names.Hosts[name].Target
+		if named[target] = true; !connected(name, target) {
+			rows = append(rows, row{Name: name, Target: target})
+		}
 	}
 	for _, one := range shared {
-		if !slices.ContainsFunc(rows, func(r row) bool { return r.Target == one.Target }) {
-			rows = append(rows, row{Target: one.Target})
-		}
-		for i := range rows { // A target may have several names.
-			if rows[i].Target == one.Target {
-				rows[i].Connected, rows[i].Active = &one.Since, one.Active
-			}
+		if !named[one.Target] {
+			rows = append(rows, row{Target: one.Target, Connected: &one.Since, Active: one.Active})
 		}
 	}
 	return rows, nil
@@ -202,29 +211,32 @@ commands that run there, stay.`,
 			if err != nil {
 				return err
 			}
-			if all {
+			end := func(which func(host.Shared) bool) (ended int, err error) {
 				for _, one := range shared {
-					if err := one.End(ctx); err != nil {
-						return err
+					if which(one) {
+						ended++
+						err = errors.Join(err, one.End(ctx)) // One that does not end keeps none of the others.
 					}
 				}
-				return nil
+				return ended, err
 			}
+			if all {
+				_, err := end(func(host.Shared) bool { return true })
+				return err
+			}
+			var failed error
 			for _, said := range args {
 				t, err := host.Resolve(said)
 				if err != nil {
 					return noun.Usagef(cmd, "%w", err)
 				}
-				i := slices.IndexFunc(shared, func(s host.Shared) bool { return s.Target == t.String() })
-				if i < 0 {
+				ended, err := end(func(s host.Shared) bool { return s.Target == t.String() })
+				if ended == 0 {
 					p.Note("there is no connection to %s", t)
-					continue
 				}
-				if err := shared[i].End(ctx); err != nil {
-					return err
-				}
+				failed = errors.Join(failed, err)
 			}
-			return nil
+			return failed
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "end all connections")

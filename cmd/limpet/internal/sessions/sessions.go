@@ -72,7 +72,7 @@ func (p Program) HostOptions(agents Agents) *host.Options {
 		Agents: agents.orVariable(),
 		Share:  true, Person: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd())),
 		Lost:       func(why error) { p.Note("%v; dialling again", why) },
-		PassedOver: func(why error) { p.Note("%v; another limpet is copied there", why) },
+		PassedOver: func(why error) { p.Note("%v; it is passed over", why) },
 		Progress: func(sent, of int64) {
 			if now := time.Now(); now.Sub(told) >= pause {
 				told = now
