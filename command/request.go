@@ -64,7 +64,7 @@ type Request struct {
 	// in the Result. Writes come from one goroutine per request; a Writer that
 	// falls far behind the command loses data and is told how much.
 	//
-	// When a Write fails nothing more is written to that Writer. The command goes
+	// When a Write fails, or takes less than it was given, nothing more is written to that Writer. The command goes
 	// on, the Result has all of its output, and the error of the Write comes
 	// beside it, once the command has ended, unless there is a worse one. A Write
 	// that does not return holds the command's return up; if the command is

@@ -245,6 +245,14 @@ func TestAFailingWriterHoldsNothingUp(t *testing.T) {
 	assert.EqualValues(t, 100, s.needs(100))
 }
 
+func TestAWriterThatTakesLessIsAFailingOne(t *testing.T) {
+	c := testCapture(t, 4096)
+	appendTo(t, c, []byte("xyz"))
+	s := &stream{c: c, w: writer(func(p []byte) (int, error) { return len(p) - 1, nil })}
+	require.ErrorIs(t, s.copy(true), io.ErrShortWrite)
+	require.ErrorIs(t, s.copy(true), io.ErrShortWrite)
+}
+
 func TestMonitorStreamsAndKnowsSilence(t *testing.T) {
 	p := Pool{root: rootOf(t), keep: 4096}
 	defer p.Clear()

@@ -51,7 +51,10 @@ func (s *stream) copy(last bool) error {
 			_, err = fmt.Fprintf(s.w, "\n[limpet: %d bytes omitted: the reader is too slow]\n", lost)
 		}
 		if err == nil && n > 0 {
-			_, err = s.w.Write(buf[:n])
+			var wrote int
+			if wrote, err = s.w.Write(buf[:n]); err == nil && wrote < n {
+				err = io.ErrShortWrite // As io.Copy does: the rest would be lost without a word.
+			}
 		}
 		if err != nil {
 			s.mu.Lock()

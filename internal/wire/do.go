@@ -330,7 +330,10 @@ func (d *doing) write(f frame) {
 		_, err = fmt.Fprintf(w, "\n[limpet: %d bytes omitted: the reader is too slow]\n", f.missed)
 	}
 	if err == nil && len(f.data) > 0 {
-		_, err = w.Write(f.data)
+		var wrote int
+		if wrote, err = w.Write(f.data); err == nil && wrote < len(f.data) {
+			err = io.ErrShortWrite // As on this machine, see capture.
+		}
 	}
 	d.failed[i] = err
 }

@@ -102,6 +102,8 @@ type book struct {
 	tidy   int    // how many there may be before some are forgotten
 	waits  bool   // a goroutine waits for next; at most one does
 
+	behind behind
+
 	next chan func() // has room for the one that is sent when waits is true
 	now  func() time.Time
 }
@@ -159,7 +161,7 @@ func (b *book) begin(s session.Handle, req request, mark string, over func()) (r
 	if before := b.runs[req.ID]; before != nil { // Nothing ran of that.
 		b.order = slices.DeleteFunc(b.order, func(r *run) bool { return r == before })
 	}
-	r = &run{session: s.Name(), request: req, asked: b.now(), streams: newStreams(req.away()), over: make(chan struct{})}
+	r = &run{session: s.Name(), request: req, asked: b.now(), streams: newStreams(req.away(), &b.behind), over: make(chan struct{})}
 	value := req.value()
 	if !req.Quiet {
 		value.Stdout, value.Stderr = writer{r.streams, 0}, writer{r.streams, 1}
@@ -285,6 +287,7 @@ func (b *book) forget() {
 			printed += r.printed()
 			if over > leastRuns && (over > mostRuns || printed > mostPrinted || b.now().Sub(r.ended) > keptFor) {
 				delete(b.runs, r.request.ID)
+				r.streams.abandon() // Nobody can come back to it.
 				continue
 			}
 		}

@@ -16,6 +16,9 @@ const (
 	leastKept = 256 << 10
 	mostKept  = 16 << 20
 	waitedFor = 30 * time.Second
+
+	// mostAway bounds the readers of a command that are waited for: the one that broke off first is given up for another.
+	mostAway = 64
 )
 
 // streams keep what a command prints, for any number of readers. The command waits for none.
@@ -26,6 +29,8 @@ type streams struct {
 	news    chan struct{}   // closed when there are some
 	res     *command.Result // once the command has ended
 	away    time.Duration   // how long a reader is waited for that breaks off
+	broken  []*reader       // those that are, as they broke off
+	behind  *behind         // has these from the end of the command on, for as long as there are readers; it may be shared
 
 	deserted func() // is called when those who read are gone for good, before the end; may be nil
 }
@@ -79,10 +84,11 @@ func (t *tape) at(offset int64) []byte {
 type reader struct {
 	at   [2]int64 // what is to come next
 	want [2]bool
+	gone *time.Timer // ends the wait for one that broke off
 }
 
-func newStreams(away time.Duration) *streams {
-	return &streams{away: away, readers: make(map[*reader]struct{}), news: make(chan struct{})}
+func newStreams(away time.Duration, behind *behind) *streams {
+	return &streams{away: away, behind: behind, readers: make(map[*reader]struct{}), news: make(chan struct{})}
 }
 
 // writer is that of a stream: 0 is stdout, 1 stderr.
@@ -122,17 +128,37 @@ func (s *streams) trim(i int) {
 // end says what came of the command. Who still reads gets the rest.
 func (s *streams) end(res command.Result) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.res = &res
+	s.behind.add(s, s.kept())
 	s.drop()
 	s.told()
+	s.mu.Unlock()
+	s.behind.shed()
 }
+
+// kept is how many bytes the tapes have. The caller holds mu.
+func (s *streams) kept() int64 { return s.of[0].size + s.of[1].size }
 
 // drop gives up the tapes of a command that has ended, when nobody reads. The caller holds mu.
 func (s *streams) drop() {
 	if s.res != nil && len(s.readers) == 0 {
-		s.of = [2]tape{}
+		s.clear()
 	}
+}
+
+// abandon gives up the tapes of a command that has ended, unless somebody reads. A reader that comes back gets what the Result has.
+func (s *streams) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.res != nil && len(s.readers) == len(s.broken) {
+		s.clear()
+	}
+}
+
+// clear gives up the tapes. The caller holds mu.
+func (s *streams) clear() {
+	s.behind.remove(s)
+	s.of = [2]tape{}
 }
 
 // join begins to read, from an offset of each stream; a negative one means that it is not wanted.
@@ -147,11 +173,23 @@ func (s *streams) join(out, err int64) *reader {
 
 // leave ends that. A reader that has not got to the end may come back.
 func (s *streams) leave(r *reader, atEnd bool) {
+	defer s.behind.shed() // Nobody may read any more just now.
+	s.mu.Lock()
 	if !atEnd {
-		time.AfterFunc(s.away, func() { s.leave(r, true) })
+		s.broken = append(s.broken, r)
+		r.gone = time.AfterFunc(s.away, func() { s.leave(r, true) })
+		if len(s.broken) <= mostAway {
+			s.mu.Unlock()
+			return
+		}
+		r = s.broken[0]
+		r.gone.Stop()
+	}
+	if _, there := s.readers[r]; !there { // It was given up for another one just when its timer ended.
+		s.mu.Unlock()
 		return
 	}
-	s.mu.Lock()
+	s.broken = slices.DeleteFunc(s.broken, func(one *reader) bool { return one == r })
 	delete(s.readers, r)
 	s.drop()
 	gone := len(s.readers) == 0 && s.res == nil && s.deserted != nil

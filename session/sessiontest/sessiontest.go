@@ -59,6 +59,7 @@ var promises = []struct {
 	{"LongOutputIsHeadAndTail", longOutput},
 	{"StderrIsMerged", stderrIsMerged},
 	{"AWriterThatFailsCostsTheResultNothing", writerFails},
+	{"AWriterThatTakesLessHasFailed", writerTakesLess},
 	{"AWriterThatBlocksHoldsUpNobodyElse", writerBlocks},
 	{"StdinArrivesWhole", stdinArrives},
 	{"StdinThatNobodyReadsIsLeft", stdinIsLeft},

@@ -122,6 +122,18 @@ func writerFails(t *testing.T, s session.Handle) {
 	assert.True(t, strings.HasSuffix(res.Stdout.String(), "999\n1000\n"))
 }
 
+// lessens is a Writer against io.Writer: it takes less, and returns no error.
+type lessens struct{}
+
+func (lessens) Write(p []byte) (int, error) { return len(p) - 1, nil }
+
+func writerTakesLess(t *testing.T, s session.Handle) {
+	res, err := s.Do(testenv.Context(t), command.Request{Script: "echo one; exit 3", Stdout: lessens{}})
+	require.ErrorIs(t, err, io.ErrShortWrite)
+	assert.Equal(t, 3, res.ExitCode)
+	assert.Equal(t, "one\n", res.Stdout.String())
+}
+
 // blocked is a Writer that takes nothing until it is let go.
 type blocked struct {
 	begun chan struct{}
