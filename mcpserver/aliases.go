@@ -72,12 +72,20 @@ var aliases = []alias{
 
 func milliseconds(n, _ float64) float64 { return n / 1000 }
 
+// inThousands takes a number of seconds for milliseconds, unless it is too long as those, too: then the error has the number that was given.
+func inThousands(n, longest float64) float64 {
+	if n/1000 > min(longest, maxSeconds) {
+		return n
+	}
+	return n / 1000
+}
+
 // secondsUnlessAbsurd takes a number that can be no seconds for milliseconds. One that is
 // up to ten times too long may be either, and is refused as seconds: some hours were meant,
 // and a command that is stopped after as many seconds fails without a reason.
 func secondsUnlessAbsurd(n, longest float64) float64 {
 	if n > 10*longest {
-		return n / 1000
+		return inThousands(n, longest)
 	}
 	return n
 }
@@ -90,12 +98,12 @@ func secondsUnlessInThousands(n, longest float64) float64 {
 	thousands := math.Mod(n, 1000) == 0
 	if math.IsInf(longest, 1) {
 		if thousands && n >= minute {
-			return n / 1000
+			return inThousands(n, longest)
 		}
 		return n
 	}
 	if thousands && n > longest {
-		return n / 1000
+		return inThousands(n, longest)
 	}
 	return secondsUnlessAbsurd(n, longest)
 }

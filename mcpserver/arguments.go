@@ -250,10 +250,22 @@ func mistyped(property *jsonschema.Schema, value any) string {
 
 // inBrackets shows a value from which it may be seen what was meant.
 func inBrackets(value any) string {
-	if text, ok := value.(string); ok {
-		return " (" + quoted(text) + ")"
+	switch value := value.(type) {
+	case string:
+		return " (" + quoted(value) + ")"
+	case float64: // Where an integer is wanted: a fraction, or one that is too large.
+		return " (" + plainly(value) + ")"
 	}
 	return ""
+}
+
+// plainly writes a number as a person would, without an exponent unless it is absurd.
+func plainly(n float64) string {
+	const absurd = 1e15
+	if math.Abs(n) < absurd {
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return fmt.Sprint(n)
 }
 
 // unbounded returns the allowed values if the value is not among them, else "".

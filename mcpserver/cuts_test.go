@@ -8,6 +8,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/session"
 )
 
 // Hosts cut what is long: some keep the beginning alone, some leave the middle out. However they
@@ -90,6 +93,29 @@ func TestFieldsForProgramsAreInMeta(t *testing.T) {
 	require.NoError(t, err)
 	assert.Regexp(t, `^job-`, res.Meta["limpet/job"])
 	assert.Equal(t, "background", res.Meta["limpet/status"])
+}
+
+// With --keep a session may have been used by a host before.
+func TestASessionThatWasUsedBeforeTheServerIsNotCalledNew(t *testing.T) {
+	h := connect(t, setup{plain: true, before: func(sessions *session.Registry) {
+		for _, name := range []string{"used", "idle", "closed"} {
+			sess, err := sessions.Open(t.Context(), name, nil)
+			require.NoError(t, err)
+			if name != "idle" {
+				_, err = sess.Do(t.Context(), command.Request{Script: "cd /usr"})
+				require.NoError(t, err)
+			}
+		}
+	}})
+	_, text := h.call("run_command", object{"command": "true", "session": "used"})
+	assert.Equal(t, "[exit 0, session used, in /usr]", text)
+	_, text = h.call("run_command", object{"command": "true", "session": "used"})
+	assert.Equal(t, "[exit 0]", text)
+	_, text = h.call("run_command", object{"command": "cd /", "session": "idle"})
+	assert.Equal(t, "[exit 0, new session idle, in /]", text, "nothing was ever run there")
+	h.call("session_close", object{"session": "closed"})
+	_, text = h.call("run_command", object{"command": "cd /", "session": "closed"})
+	assert.Equal(t, "[exit 0, new session closed, in /]", text)
 }
 
 func TestASessionSaysOnceThatItIsNew(t *testing.T) {

@@ -32,6 +32,8 @@ type setup struct {
 	client   mcp.ClientOptions
 	version  string // of the protocol
 	plain    bool   // results are text, as models get them; else tests ask for fields besides
+
+	before func(*session.Registry) // runs when there is no server yet; nil: nothing
 }
 
 // connect returns a host, with sessions in a directory of their own. All of it ends with
@@ -53,6 +55,9 @@ func connect(t testing.TB, with setup) *host {
 	with.server.Structured = !with.plain
 	sessions, err := session.New(&with.sessions)
 	require.NoError(t, err)
+	if with.before != nil {
+		with.before(sessions)
+	}
 	server, err := mcpserver.New(sessions, &with.server)
 	require.NoError(t, err)
 	fromClient, toServer := pipe(t)

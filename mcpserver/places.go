@@ -7,11 +7,21 @@ import (
 	"github.com/limpet-sh/limpet/session"
 )
 
-// places are what answers have told of sessions: that they are new, and where they are. The zero
-// value is ready.
+// places are what answers have told of sessions: that they are new, and where they are.
 type places struct {
-	mu sync.Mutex
-	of map[string]place // by the name of the session
+	mu   sync.Mutex
+	of   map[string]place     // by the name of the session
+	used map[string]time.Time // when the sessions were made that were in use before the server was there
+}
+
+// init notes which sessions were in use before the server was there: to a model they are not new.
+func (p *places) init(sessions *session.Registry) {
+	p.used = make(map[string]time.Time)
+	for _, info := range sessions.List() {
+		if info.Commands+info.Jobs+info.Terminals > 0 {
+			p.used[info.Name] = info.Created
+		}
+	}
 }
 
 // place is where a session was that was made then.
@@ -20,9 +30,10 @@ type place struct {
 	dir  string
 }
 
-// told notes what an answer tells of a session, and reports whether that is news: whether the session
-// is another one than that of the last answer, or none was told of it, and whether it is elsewhere.
-func (p *places) told(sessions *session.Registry, info session.Info) (fresh, moved bool) {
+// told notes what an answer tells of a session, and returns what the answer should call it: "" if the
+// answer before told of the same session. It also reports whether the session is in another directory than
+// that answer said.
+func (p *places) told(sessions *session.Registry, info session.Info) (named string, moved bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.of[info.Name]
@@ -37,5 +48,11 @@ func (p *places) told(sessions *session.Registry, info session.Info) (fresh, mov
 	}
 	now := place{info.Created, info.Dir}
 	p.of[info.Name] = now
-	return !ok || last.made != now.made, ok && last.dir != info.Dir
+	switch {
+	case ok && last.made.Equal(now.made):
+		return "", last.dir != info.Dir
+	case p.used[info.Name].Equal(now.made):
+		return "session " + info.Name, ok && last.dir != info.Dir
+	}
+	return "new session " + info.Name, ok && last.dir != info.Dir
 }

@@ -21,7 +21,7 @@ type runIn struct {
 	Session        string   `json:"session,omitempty" jsonschema:"The session to run it in; it is made if there is none of that name. Commands of one session run one at a time, those of others beside them. Default: default."`
 	TimeoutSeconds float64  `json:"timeout_seconds,omitempty" jsonschema:"Stop it after so many seconds (see on_timeout). For a background job: default none." min:"0.001"`
 	IdleTimeout    float64  `json:"idle_timeout_seconds,omitempty" jsonschema:"Stop it when it has printed nothing for so many seconds. Default: none." min:"0.001"`
-	Stdin          *string  `json:"stdin,omitempty" jsonschema:"Text that it reads on standard input, which is empty otherwise. It then runs in a bash of its own: what it changes (cd, variables) is not kept."`
+	Stdin          *string  `json:"stdin,omitempty" jsonschema:"Text that it reads on standard input, which is empty otherwise. It then runs in a bash of its own, with the session's directory and exported variables and none of its functions: what it changes (cd, variables) is not kept."`
 	Dir            string   `json:"dir,omitempty" jsonschema:"Run it in this directory, for this command alone; relative to the session's. To stay there, use cd."`
 	MergeStderr    *bool    `json:"merge_stderr,omitempty" jsonschema:"Whether stderr is in stdout, in the order in which it was written. The default is in the description."`
 	MaxOutput      int      `json:"max_output_bytes,omitempty" jsonschema:"How much output to return; of more, the beginning and the end. Default: see the description." min:"256" max:"32768"`
@@ -64,9 +64,9 @@ type runOut struct {
 	WaitedSeconds float64 `json:"waited_seconds,omitempty" jsonschema:"How long it waited for its turn."`
 	WaitedFor     string  `json:"waited_for,omitempty" jsonschema:"The command that ran in the session meanwhile."`
 
-	fresh   bool // the session is news
-	moved   bool // Dir is news
-	changed bool // raw would have shown more
+	named   string // what the session is called where it is news
+	moved   bool   // Dir is news
+	changed bool   // raw would have shown more
 }
 
 // How a command can have ended: runOut.Status.
@@ -92,8 +92,12 @@ type restartOut struct {
 }
 
 func (s *Server) addShell() {
+	var told map[string]string
+	if s.sessions.StdinInShell() {
+		told = map[string]string{"stdin": "Text that it reads on standard input, which is empty otherwise."}
+	}
 	add(s, tool[runIn, runOut]{
-		name: "run_command", title: "Run a command", effect: runs, check: (*Server).checkRun, call: runCommand,
+		name: "run_command", title: "Run a command", arguments: told, effect: runs, check: (*Server).checkRun, call: runCommand,
 		example: fmt.Sprintf(`{"command": "make -j4", "timeout_seconds": %v}`, min(600, s.opts.MaxTimeout.Seconds())),
 		description: fmt.Sprintf("Run a shell command in bash and return its output and exit code: tests, builds, git, scripts; with background: true start a dev server, "+
 			"a watcher or another background process. The session keeps directory, variables and functions from call to call; set -e, -u, -x end with the command. "+
@@ -194,7 +198,7 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 		return out, nil
 	}
 	if info, err := sess.Info(ctx); err == nil { // Else the answer counts all the same.
-		out.fresh, out.moved = c.server.places.told(c.server.sessions, info)
+		out.named, out.moved = c.server.places.told(c.server.sessions, info)
 	}
 	out.Notices = c.server.notices(sess)
 	if doubted {

@@ -29,7 +29,7 @@ func startBackground(ctx context.Context, c *call, sess *session.Session, in run
 	c.server.followed.changed()
 	out := runOut{Session: in.Session, Status: statusBackground, Dir: job.Dir, Job: jobOf(job), Notices: c.server.notices(sess)}
 	if info, err := sess.Info(ctx); err == nil { // The job runs all the same.
-		out.fresh, _ = c.server.places.told(c.server.sessions, info)
+		out.named, _ = c.server.places.told(c.server.sessions, info)
 	}
 	if in.Stdin != nil {
 		if err := c.server.feed(job.ID, *in.Stdin, !in.KeepStdinOpen); err != nil {

@@ -18,16 +18,19 @@ func (s *Server) checkRun(in *runIn) (wrong problems) {
 		wrong.when(len(in.Watch) > 0, "background watch", `"watch" goes with background: true`)
 		wrong.when(in.KeepStdinOpen, "background keep_stdin_open", `"keep_stdin_open" goes with background: true`)
 		s.fillRun(in)
-		most := s.opts.MaxTimeout.Seconds()
+		most := min(s.opts.MaxTimeout.Seconds(), maxSeconds)
 		if in.OnTimeout == onTimeoutBackground { // It runs on: only the wait is shorter.
 			in.TimeoutSeconds = min(in.TimeoutSeconds, most)
 		}
+		hint := ""
+		if in.TimeoutSeconds/1000 <= most {
+			hint = "; timeout_ms is for milliseconds"
+		}
 		wrong.when(in.TimeoutSeconds > most, "timeout_seconds",
-			`"timeout_seconds" is %v, and can be %v at most: for longer, use background: true; timeout_ms is for milliseconds`, in.TimeoutSeconds, most)
+			`"timeout_seconds" is %v, and can be %v at most: for longer, use background: true%s`, plainly(in.TimeoutSeconds), plainly(most), hint)
 		wrong.when(in.Stdin != nil && in.OnTimeout == onTimeoutBackground, "stdin on_timeout",
 			`a command with "stdin" cannot be moved to the background: start it with background: true and keep_stdin_open, or leave on_timeout out`)
 	}
-	wrong.when(in.TimeoutSeconds > maxSeconds, "timeout_seconds", `"timeout_seconds" is %v, and can be %v at most`, in.TimeoutSeconds, int(maxSeconds))
 	wrong.when(in.IdleTimeout > maxSeconds, "idle_timeout_seconds", `"idle_timeout_seconds" is %v, and can be %v at most`, in.IdleTimeout, int(maxSeconds))
 	for _, pattern := range in.Watch {
 		wrong.matchable("watch", pattern)
@@ -46,6 +49,7 @@ func (s *Server) checkRun(in *runIn) (wrong problems) {
 
 // checkBackground says what cannot be meant of a job.
 func (in *runIn) checkBackground() (wrong problems) {
+	wrong.when(in.TimeoutSeconds > maxSeconds, "timeout_seconds", `"timeout_seconds" is %v, and can be %v at most`, plainly(in.TimeoutSeconds), int(maxSeconds))
 	wrong.when(in.MaxOutput != 0 || in.Raw, "background max_output_bytes raw",
 		`"max_output_bytes" and "raw" mean nothing with background: job_poll and job_log have their own`)
 	wrong.when(in.IdleTimeout != 0 || in.OnTimeout != "" || in.MergeStderr != nil && !*in.MergeStderr, "background idle_timeout_seconds on_timeout merge_stderr",

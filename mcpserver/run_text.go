@@ -91,8 +91,8 @@ func (o runOut) verdict() string {
 		parts = append(parts, "result "+o.ResultID)
 	}
 	switch {
-	case o.fresh: // A model may believe in the one of a server before.
-		parts = append(parts, fmt.Sprintf("new session %s, in %s", o.Session, o.Dir))
+	case o.named != "": // A model may believe in the one of a server before.
+		parts = append(parts, fmt.Sprintf("%s, in %s", o.named, o.Dir))
 	case o.moved:
 		parts = append(parts, "now in "+o.Dir)
 	}

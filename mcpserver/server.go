@@ -180,6 +180,7 @@ func New(sessions *session.Registry, opts *Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{opts: o, sessions: sessions}
+	s.places.init(sessions)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.followed.init(s)
 	s.mcp = mcp.NewServer(&mcp.Implementation{

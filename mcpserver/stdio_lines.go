@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -31,7 +33,9 @@ func (l *lineReader) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 {
 		line, err := l.line()
 		if wrong := l.wrong(line, err); wrong != nil {
-			l.answer(wrong)
+			l.answer(nil, wrong)
+		} else if id := inexact(line); id != nil {
+			l.answer(id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("nothing was done: the id %s cannot be returned as it is: use a string, or a whole number between -%d and %[2]d", id, exactID)})
 		} else if len(bytes.TrimSpace(line)) > 0 {
 			l.rest = append(bytes.TrimSuffix(line, []byte("\n")), '\n')
 		}
@@ -105,9 +109,40 @@ func wrongBatch(line []byte) *jsonrpc.Error {
 	return nil
 }
 
-// answer answers a line that has no id that one could know.
-func (l *lineReader) answer(wrong *jsonrpc.Error) {
-	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": wrong})
+// exactID is the largest whole number below which a float64, which the SDK keeps an id in, has every one.
+const exactID = 1<<53 - 1
+
+// inexact returns the id of a request in a line that the SDK would answer under another id, so that the client would wait
+// for ever; nil if the line has no such request. A line may be a batch of messages: inexact returns the first such id, and the SDK is given none of the batch.
+func inexact(line []byte) json.RawMessage {
+	line = bytes.TrimSpace(line)
+	var messages []request
+	if bytes.HasPrefix(line, []byte("[")) {
+		_ = json.Unmarshal(line, &messages) // It is valid, see wrong.
+	} else {
+		messages = make([]request, 1)
+		_ = json.Unmarshal(line, &messages[0]) // As above; a blank line has no id.
+	}
+	for _, m := range messages {
+		if m.Method == "" || len(m.ID) == 0 || m.ID[0] != '-' && (m.ID[0] < '0' || m.ID[0] > '9') {
+			continue
+		}
+		if id, err := strconv.ParseFloat(string(m.ID), 64); err != nil || id != math.Trunc(id) || math.Abs(id) > exactID {
+			return m.ID
+		}
+	}
+	return nil
+}
+
+// request is what inexact must know of a message.
+type request struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+}
+
+// answer answers a line, with the id null if nobody can know which it has.
+func (l *lineReader) answer(id json.RawMessage, wrong *jsonrpc.Error) {
+	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": wrong})
 	if err == nil {
 		_, _ = l.out.Write(append(b, '\n')) // A client that is gone is noticed by who reads.
 	}

@@ -18,6 +18,7 @@ import (
 type tool[In any, Out answer] struct {
 	name, title, description string
 	effect                   effect
+	arguments                map[string]string                // what is said of some arguments in the place of the tag "jsonschema"
 	example                  string                           // the arguments of a call
 	always                   bool                             // a host that defers tools is to show this one at once
 	check                    func(s *Server, in *In) problems // fills in what was left out; nil: there is nothing to do
@@ -67,6 +68,9 @@ type call struct {
 // add offers a tool.
 func add[In any, Out answer](s *Server, t tool[In, Out]) {
 	schemas := schemasOf[In]()
+	for name, text := range t.arguments {
+		schemas.in.Properties[name].Description = text
+	}
 	offered := &mcp.Tool{
 		Name: t.name, Title: t.title, Description: t.description, Annotations: t.effect.annotations(t.title), InputSchema: schemas.in,
 	}

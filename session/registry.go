@@ -83,6 +83,10 @@ func New(opts *Options) (*Registry, error) {
 // Approves reports whether something decides about what runs in the sessions: Options.Approve.
 func (r *Registry) Approves() bool { return r.opts.Approve != nil }
 
+// StdinInShell reports whether commands with a Stdin run in the shells of the sessions themselves:
+// shell.Options.StdinInShell.
+func (r *Registry) StdinInShell() bool { return r.opts.Shell != nil && r.opts.Shell.StdinInShell }
+
 // ValidName reports whether a session, or a checkpoint, can have such a name.
 func ValidName(name string) bool { return names.MatchString(name) }
 
