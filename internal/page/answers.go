@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"time"
 
@@ -84,7 +85,7 @@ const (
 	mostField  = 1023     // bytes that are typed: sudo and ssh take no more
 	mostLogged = 200      // answers that are remembered
 
-	bodyPatience = 10 * time.Second
+	bodyPatience = 10 * time.Second // for a body to come whole
 )
 
 // sheetJSON is a question in full.
@@ -182,7 +183,7 @@ func fromSession(r *http.Request) bool {
 
 // readAnswer reads the body of a request. The caller overwrites the answer's Secret, also after an error.
 func readAnswer(w http.ResponseWriter, r *http.Request) (a Answer, status int, err error) {
-	body, status, err := readBody(w, r)
+	body, status, err := readBody(w, r, bodyPatience)
 	defer clear(body)
 	if err != nil {
 		return a, status, err
@@ -194,15 +195,19 @@ func readAnswer(w http.ResponseWriter, r *http.Request) (a Answer, status int, e
 	return a, 0, nil
 }
 
-// readBody reads the body of a request, of which guard.go has seen that it is not too long; it returns what has come of it also with an error.
-func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
+// readBody reads the body of a request, which has patience to come. The guard in guard.go has seen that it is not too long. readBody returns what has come of it also with an error.
+func readBody(w http.ResponseWriter, r *http.Request, patience time.Duration) (body []byte, status int, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, http.StatusUnsupportedMediaType, errors.New("what is sent must be application/json")
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyPatience)) // A connection has deadlines.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience)) // A connection has deadlines.
 	body = make([]byte, r.ContentLength)
-	if _, err := io.ReadFull(r.Body, body); err != nil {
-		return body, http.StatusBadRequest, fmt.Errorf("reading what is sent: %w", err)
+	n, err := io.ReadFull(r.Body, body)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return body, http.StatusRequestTimeout, fmt.Errorf("of the %d bytes that were announced %d came within %v: send it again", len(body), n, patience)
+	case err != nil: // It has the addresses of the connection, which nobody asked for.
+		return body, http.StatusBadRequest, fmt.Errorf("of the %d bytes that were announced %d came: send it again", len(body), n)
 	}
 	return body, 0, nil
 }

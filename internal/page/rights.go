@@ -124,11 +124,11 @@ func (h *Handler) rightsOf(token string) rights {
 
 // rightsFor returns what the token of a request allows.
 func (h *Handler) rightsFor(r *http.Request) rights {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") { // RFC 7235, 2.1: its case means nothing, and there may be several blanks.
 		return rights{}
 	}
-	return h.rightsOf(token)
+	return h.rightsOf(strings.TrimLeft(token, " "))
 }
 
 // which is a session that is meant.

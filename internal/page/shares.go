@@ -186,7 +186,7 @@ var errShares = fmt.Errorf("there are %d share links: revoke one first", mostSha
 
 func (h *Handler) serveNewShare(w http.ResponseWriter, r *http.Request) {
 	var want wanted
-	b, status, err := readBody(w, r)
+	b, status, err := readBody(w, r, bodyPatience)
 	if err == nil {
 		if status, err = http.StatusBadRequest, jsonhttp.Unmarshal(b, &want); err == nil {
 			status, err = h.check(want)

@@ -193,12 +193,19 @@ func (b *tab) note(event any) {
 	}
 }
 
-// do has the browser do something.
+// do has the browser do something. The page may take an element out, as a list puts its items into another order, between
+// its being found and being pressed: then it is looked for again, and nothing was done with it.
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, testenv.Patience)
 	defer cancel()
-	require.NoError(b.t, chromedp.Do(ctx, steps...))
+	for _, step := range steps {
+		err := chromedp.Do(ctx, step)
+		for err != nil && strings.Contains(err.Error(), "Could not find node with given id") {
+			err = chromedp.Do(ctx, step)
+		}
+		require.NoError(b.t, err)
+	}
 }
 
 // value is that of an expression of JavaScript; a promise is waited for.
