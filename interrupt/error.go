@@ -3,7 +3,7 @@ package interrupt
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 
 	"github.com/limpet-sh/limpet/command"
 )
@@ -59,7 +59,15 @@ func (e *Error) Error() string {
 	if e.NothingRan {
 		return "nothing ran: " + e.Cause.Error()
 	}
-	return fmt.Sprintf("command stopped: %v (%s)", e.Cause, e.Outcome)
+	outcome := e.Outcome.String()
+	if errors.Is(e.Cause, ErrClosed) { // There is no shell any more.
+		outcome = strings.Join(e.Outcome.processes(), ", ")
+	}
+	text := "command stopped: " + e.Cause.Error()
+	if outcome != "" {
+		text += " (" + outcome + ")"
+	}
+	return text
 }
 
 func (e *Error) Unwrap() error { return e.Cause }

@@ -144,6 +144,7 @@ func TestOutcomeIsOneLine(t *testing.T) {
 	}{
 		{interrupt.Outcome{}, "the shell had to be replaced"},
 		{interrupt.Outcome{ShellSurvived: true, Signalled: []command.Process{p}}, "the shell kept its state, 1 process signalled"},
+		{interrupt.Outcome{OwnBash: true, Killed: []command.Process{p}}, "it ran in a bash of its own, 1 process needed SIGKILL"},
 		{interrupt.Outcome{Signalled: []command.Process{p, p, p}, Killed: []command.Process{p, p}, Left: []command.Process{p}},
 			"the shell had to be replaced, 3 processes signalled, 2 processes needed SIGKILL, 1 process still alive"},
 	} {

@@ -31,16 +31,28 @@ type Outcome struct {
 	// ShellSurvived reports that bash came back to its prompt, with its state
 	// and its jobs.
 	ShellSurvived bool
+
+	// OwnBash reports that the command ran in a bash of its own, as one with Stdin does: the stop touched
+	// no shell that stays. ShellSurvived is false then.
+	OwnBash bool
 }
 
 // String says it in one line.
 func (o Outcome) String() string {
 	var parts []string
-	if o.ShellSurvived {
+	switch {
+	case o.ShellSurvived:
 		parts = append(parts, "the shell kept its state")
-	} else {
+	case o.OwnBash:
+		parts = append(parts, "it ran in a bash of its own")
+	default:
 		parts = append(parts, "the shell had to be replaced")
 	}
+	return strings.Join(append(parts, o.processes()...), ", ")
+}
+
+// processes says what became of them.
+func (o Outcome) processes() (parts []string) {
 	count := func(list []command.Process, what string) {
 		if len(list) > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s %s", len(list), plural(len(list), "process", "processes"), what))
@@ -49,7 +61,7 @@ func (o Outcome) String() string {
 	count(o.Signalled, "signalled")
 	count(o.Killed, "needed SIGKILL")
 	count(o.Left, "still alive")
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 func plural(n int, one, many string) string {

@@ -13,7 +13,7 @@ import (
 
 // Source is where commands look whether they should stop. Sources form a tree:
 // stopping one stops all below it. Its methods are safe for concurrent use.
-// The zero value is a root; a nil Source never stops anything.
+// The zero value is a root. A nil Source never stops anything, and cannot be stopped: Stop and Clear panic.
 type Source struct {
 	parent *Source
 

@@ -32,8 +32,12 @@ func (d *dir) saveLines(n script.Names, id, back string, more saved.More) string
 	if back != "" {
 		lines = d.goBack(n, back, os.DevNull) + "; " + lines
 	}
-	return lines
+	return noInteger(n) + lines
 }
+
+// noInteger is a line that takes the attribute -i from $_. With it bash evaluates the last argument of each command, limpet's own
+// too, gives up the line where that is no number, and would never report.
+func noInteger(n script.Names) string { return fmt.Sprintf("%sdeclare +i _ 2>/dev/null\n", n) }
 
 // exitTrap is the command that installs the trap by which bash saves its state
 // when it exits. It is the one trace of limpet that a command can see, by

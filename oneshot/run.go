@@ -290,7 +290,9 @@ func (c *run) wait(ctx context.Context) (outcome interrupt.Outcome, cause error)
 		case <-c.conn.Done(): // It ended by itself: that wins.
 			return outcome, nil
 		default:
-			return interrupt.Stop(c.ladder(), target{c}), cause
+			outcome = interrupt.Stop(c.ladder(), target{c})
+			outcome.OwnBash = true
+			return outcome, cause
 		}
 	}
 }

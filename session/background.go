@@ -126,7 +126,7 @@ func (s *Session) surroundings(ctx context.Context, dir string, of func(env []st
 	}
 	if where.env, err = sh.Environ(ctx); err != nil {
 		done()
-		return where, nil, err
+		return where, nil, s.ofShell("use", err)
 	}
 	where.env = slices.DeleteFunc(askpass.Strip(of(where.env)), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -40,6 +40,41 @@ func (e *Error) Error() string { return errtext.Of("session", e.Op, e.Session, e
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// fail is an error of the session.
+func (s *Session) fail(op string, err error) error {
+	e := &Error{Op: op, Session: s.name, Err: err}
+	if errors.Is(err, ErrClosed) {
+		e.Remedy = openAgain
+	}
+	return e
+}
+
+const openAgain = "open it again"
+
+// ofShell is an error of the session's shell for those who have the session: that the shell is closed, and nothing besides, means that
+// the session was.
+func (s *Session) ofShell(op string, err error) error {
+	if stopped, ok := err.(*interrupt.Error); ok && isClosed(stopped.Cause) {
+		again := *stopped
+		again.Cause = fmt.Errorf("session %q was %w: %s", s.name, ErrClosed, openAgain)
+		return &again
+	}
+	if isClosed(err) {
+		return s.fail(op, ErrClosed)
+	}
+	return err
+}
+
+// isClosed reports whether an error says that something is closed, and joins nothing to that.
+func isClosed(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if err == ErrClosed {
+			return true
+		}
+	}
+	return false
+}
+
 // BackgroundError says that a command was not stopped, but runs on as a job. The Result
 // beside it has the output until then, the exit code -1, and a Restart: the session goes
 // on in another bash. Unwrap gives shell.ErrTimeout, shell.ErrIdle or shell.ErrHandedOver.

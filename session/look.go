@@ -50,7 +50,7 @@ func (s *Session) Look(ctx context.Context) (Looked, error) {
 	mark := s.marks.now() // Before the look: what begins from here on makes another mark, and what has begun is waited for.
 	state, err := sh.Live(ctx)
 	if err != nil {
-		return Looked{}, err
+		return Looked{}, s.ofShell("use", err)
 	}
 	return Looked{State: state, Dir: sh.Dir(), Mark: mark}, nil
 }

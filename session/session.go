@@ -145,6 +145,7 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 			res.ExitCode = stopped.ExitCode() // It could not be adopted.
 		}
 	}
+	err = s.ofShell("use", err)
 	end(res, err)
 	ends(res, err)
 	return res, err
@@ -192,7 +193,7 @@ func (s *Session) Reset(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	return sh.Reset(ctx)
+	return s.ofShell("reset", sh.Reset(ctx))
 }
 
 // Dir is the directory that the session's shell is in, or starts in if it was not used
@@ -311,5 +312,3 @@ func (s *Session) shell(ctx context.Context) (*shell.PersistentShell, error) {
 	s.sh = sh
 	return sh, nil
 }
-
-func (s *Session) fail(op string, err error) error { return &Error{Op: op, Session: s.name, Err: err} }

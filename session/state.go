@@ -58,7 +58,8 @@ func (s *Session) State(ctx context.Context) (shell.State, error) {
 		return shell.State{}, err
 	}
 	defer done()
-	return sh.Checkpoint(ctx)
+	state, err := sh.Checkpoint(ctx)
+	return state, s.ofShell("fork", err)
 }
 
 // Checkpoint keeps the state that the session's shell has now under a name, for Rollback.
@@ -75,7 +76,7 @@ func (s *Session) Checkpoint(ctx context.Context, name string) error {
 	defer done()
 	state, err := sh.Checkpoint(ctx)
 	if err != nil {
-		return err
+		return s.ofShell("checkpoint", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,5 +123,6 @@ func (s *Session) Rollback(ctx context.Context, name string) (*command.Restart, 
 		return nil, err
 	}
 	defer done()
-	return sh.Restore(ctx, state)
+	restart, err := sh.Restore(ctx, state)
+	return restart, s.ofShell("roll back", err)
 }

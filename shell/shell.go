@@ -72,7 +72,7 @@ type PersistentShell struct {
 
 // Start starts a bash and waits until it is ready for commands. ctx bounds the
 // start only, as does Options.StartTimeout. A nil opts is fine. Errors are
-// [*StartError], [*DirError] and [*ipc.DiskError], or ctx's own.
+// [*StartError], [*DirError], [*ipc.DiskError], [*command.EnvError] for an entry of Options.Env, or ctx's own.
 func Start(ctx context.Context, opts *Options) (*PersistentShell, error) {
 	if ctx.Err() != nil {
 		return nil, limits.NotBegun(ctx)

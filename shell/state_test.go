@@ -312,3 +312,21 @@ func TestAShellThatCannotBeReplacedSaysSoAndTriesAgain(t *testing.T) {
 	require.NotNil(t, res.Restart)
 	assert.Contains(t, res.Restart.Reason, "with status 6")
 }
+
+// With attributes that have bash evaluate, or refuse, what limpet's own commands leave in variables, a state is saved all the same.
+func TestAStateIsSavedWhateverAttributesTheVariablesOfBashHave(t *testing.T) {
+	for _, set := range []string{
+		"declare -i _", "declare -u _", "declare -l _", "readonly _", "declare -n _", "declare -i IFS", "declare -l IFS", "declare -i OPTIND", "declare -u REPLY",
+		"declare -i PWD", "declare -i OLDPWD", "readonly PWD", "readonly OLDPWD", "declare -n REPLY",
+	} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			sh := start(t, nil)
+			run(t, sh, "x=kept")
+			_, _ = sh.Run(testenv.Context(t), set) // Bash evaluates the last argument of this already, and may fail.
+			checkpoint(t, sh)
+			killAndWait(t, bashPID(t, sh))
+			assert.Equal(t, "kept", strings.TrimSpace(run(t, sh, `echo "$x"`).Stdout.String()))
+		})
+	}
+}

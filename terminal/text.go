@@ -48,12 +48,9 @@ func (d *display) text(from int64, most int) Text {
 	begin := d.begins(c.Offset, c.Data[:end])
 	return Text{
 		Offset: c.Offset + int64(begin), Next: c.Offset + int64(end), Missed: c.Missed,
-		Text: lineEnds.Replace(screen.Plain(c.Data[begin:end])),
+		Text: screen.PlainLines(c.Data[begin:end]),
 	}
 }
-
-// lineEnds makes those of files of those of terminals. A program may print its own, too.
-var lineEnds = strings.NewReplacer("\r\r\n", "\n", "\r\n", "\n")
 
 // longestSequence is how much more than it was asked for a Text may be.
 const longestSequence = 16 << 10

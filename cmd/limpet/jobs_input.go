@@ -22,7 +22,7 @@ func jobsWriteCommand(where *registryFlags) *cobra.Command {
 		Use:   "write [flags] id [text]",
 		Short: "Write to what a job reads",
 		Long: `Write writes the text as it is, without a newline, to what the job reads; without a
-text, standard input up to its end. The job must have been started with --stdin or
+text, or with - in its place, standard input up to its end. The job must have been started with --stdin or
 --pty. It returns when the job, or the pipe before it, has taken all. A job that
 takes nothing for two seconds is an error.`,
 		Example: `  limpet jobs write python $'print(1)\n'
@@ -30,7 +30,7 @@ takes nothing for two seconds is an error.`,
   limpet jobs write vim $'\e:q!\r'`,
 		Args: wants(1, 2, oneJob+", and perhaps a text"),
 		RunE: where.run(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
+			if len(args) > 1 && args[1] != stdinArg {
 				job, err := where.approved(ctx, cmd, &approve, args[0], args[1])
 				if err != nil {
 					return err

@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -23,12 +24,27 @@ func main() { os.Exit(limpet(os.Args[1:])) }
 // said here, once, on stderr.
 func limpet(args []string) int {
 	root := rootCommand()
+	out := new(output)
+	root.SetOut(out)
 	root.SetArgs(runArgs(root, args))
 	err := root.Execute()
+	if err == nil {
+		err = out.err
+	}
 	if text := explain(err); text != "" {
 		fmt.Fprintln(os.Stderr, "limpet: "+text)
 	}
 	return codeOf(err)
+}
+
+// output is standard output for what is printed without a look at the error, as cobra prints help: limpet tells the first one
+// at its end. It is not safe for concurrent use.
+type output struct{ err error }
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := os.Stdout.Write(p)
+	o.err = cmp.Or(o.err, err)
+	return n, err
 }
 
 func rootCommand() *cobra.Command {

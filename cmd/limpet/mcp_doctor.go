@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -46,7 +47,7 @@ There are ` + hostNames() + `.`,
 			if err != nil {
 				return err
 			}
-			return examine(cmd.Context(), host, argv)
+			return examine(cmd.Context(), cmd.OutOrStdout(), host, argv)
 		},
 	}
 	flags.add(cmd)
@@ -57,8 +58,8 @@ There are ` + hostNames() + `.`,
 const stepPatience = 30 * time.Second
 
 // examine starts the server, and says how it is.
-func examine(ctx context.Context, host mcpHost, argv []string) error {
-	d := &doctor{argv: argv}
+func examine(ctx context.Context, out io.Writer, host mcpHost, argv []string) error {
+	d := &doctor{out: out, argv: argv}
 	d.say("as %s would: %s", host.title, strings.Join(argv, " "))
 	defer d.end()
 	if err := d.start(ctx, host); err != nil {
@@ -76,6 +77,7 @@ func examine(ctx context.Context, host mcpHost, argv []string) error {
 
 // doctor is an examination.
 type doctor struct {
+	out      io.Writer // of people
 	argv     []string
 	session  *mcp.ClientSession
 	said     words // on its standard error
@@ -102,7 +104,7 @@ func (w *words) take() string {
 	return strings.TrimSpace(w.said.String())
 }
 
-func (d *doctor) say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (d *doctor) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
 // wrong says what is wrong, with what the server said itself. The error is the exit code.
 func (d *doctor) wrong(format string, args ...any) error {

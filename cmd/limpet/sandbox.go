@@ -100,8 +100,11 @@ func (f *sandboxFlags) policy(cmd *cobra.Command, dir string) (sandbox.Policy, b
 	if workspace == "" {
 		workspace = "."
 	}
-	if (preset == allowDomains) != (len(f.allow) > 0) {
-		return sandbox.Policy{}, false, usagef(cmd, "--sandbox %s and --allow HOST go together", allowDomains)
+	switch {
+	case preset == allowDomains && len(f.allow) == 0:
+		return sandbox.Policy{}, false, usagef(cmd, "--sandbox %s wants one --allow HOST at least", allowDomains)
+	case preset != allowDomains && len(f.allow) > 0:
+		return sandbox.Policy{}, false, usagef(cmd, "--allow HOST wants --sandbox %s, which otherwise is as workspace-write; --sandbox is %s", allowDomains, preset)
 	}
 	build := func(workspace string) sandbox.Policy { return sandbox.AllowDomains(workspace, f.allow...) }
 	if preset != allowDomains {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -122,7 +121,7 @@ func (f *termLogFlags) printer() func(chunkJSON) error {
 	}
 	return func(c chunkJSON) error {
 		if f.text || f.json {
-			c.Text = strings.ReplaceAll(screen.Plain([]byte(c.Text)), "\r\n", "\n") // A line ends so on a terminal.
+			c.Text = screen.PlainLines([]byte(c.Text))
 		}
 		if f.json {
 			return writeJSON(os.Stdout, c)

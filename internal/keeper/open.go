@@ -95,7 +95,7 @@ func (r *Registry) open(ctx context.Context, op, name string, spec *Spec, fresh 
 			}
 			return nil, e
 		}
-		return nil, &session.Error{Op: op, Session: name, Err: err, Remedy: remedyOf(err)}
+		return nil, &session.Error{Op: op, Session: name, Err: err, Remedy: cmp.Or(remedyOf(err), endingRemedy(name, err))}
 	}
 	if !session.ValidName(name) {
 		return fail(session.ErrName)
@@ -293,13 +293,28 @@ func (k *Kept) greet(ctx context.Context) error {
 	if errors.Is(err, ErrMute) {
 		return &session.Error{
 			Op: "open", Session: k.Record.Name, Err: fmt.Errorf("%w in %v", ErrMute, patience),
-			Remedy: "if it is stuck, limpet session close --force " + k.Record.Name + " ends it, with all that runs in it",
+			Remedy: forceRemedy(k.Record.Name),
 		}
 	}
 	if err == nil && said.ID != k.Record.ID {
 		return fmt.Errorf("%w: another one answers there", wire.ErrGone)
 	}
 	return err
+}
+
+// forceRemedy is what to do about a keeper that may never do what it was asked for.
+func forceRemedy(name string) string {
+	return "if it is stuck, limpet session close --force " + name + " ends it, with all that runs in it"
+}
+
+// errEnding means that a keeper has ended its session, or is about to, and still lives.
+var errEnding = errors.New("it is being closed, and its keeper does not end")
+
+func endingRemedy(name string, err error) string {
+	if errors.Is(err, errEnding) {
+		return forceRemedy(name)
+	}
+	return ""
 }
 
 // awaitEnd waits until a keeper that has ended its session is gone, or one whose socket was removed has
@@ -316,8 +331,8 @@ func (r *Registry) awaitEnd(ctx context.Context, id string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if time.Since(began) > endPatience {
-			return fmt.Errorf("it is being closed, and its keeper does not end in %v", endPatience)
+		if patience := cmp.Or(r.endPatience, endPatience); time.Since(began) > patience {
+			return fmt.Errorf("%w in %v", errEnding, patience)
 		}
 	}
 	return nil
@@ -374,7 +389,7 @@ func (r *Registry) Close(ctx context.Context, k *Kept) error {
 		return err
 	}
 	if err := r.awaitEnd(ctx, *k.at.Load()); err != nil {
-		return &session.Error{Op: "close", Session: k.Record.Name, Err: err}
+		return &session.Error{Op: "close", Session: k.Record.Name, Err: err, Remedy: endingRemedy(k.Record.Name, err)}
 	}
 	return nil
 }
@@ -422,5 +437,9 @@ func (r *Registry) kill(ctx context.Context, record Record) error {
 	if err := proc.Signal(st.ID(), syscall.SIGKILL); err != nil {
 		return err
 	}
-	return r.awaitEnd(ctx, record.ID)
+	err = r.awaitEnd(ctx, record.ID)
+	if errors.Is(err, errEnding) {
+		err = fmt.Errorf("its keeper (pid %d) was killed, and does not end: it hangs in the kernel, as on a disk or a network that does not answer; when it ends, the name is free", pid)
+	}
+	return err
 }

@@ -43,6 +43,8 @@ type Registry struct {
 
 	// Version is told to those who ask.
 	Version string
+
+	endPatience time.Duration // 0 is that of the constant
 }
 
 // Open returns the registry of a directory; empty means that of the user. It is made, for the user

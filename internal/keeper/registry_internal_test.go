@@ -14,6 +14,21 @@ import (
 	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
+// A keeper that hangs at its end holds the name: it is said how to have that.
+func TestAKeeperThatDoesNotEndIsToBeForced(t *testing.T) {
+	r := &Registry{dir: t.TempDir(), endPatience: time.Millisecond}
+	dir := filepath.Join(r.dir, "id")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	lock, err := os.Create(filepath.Join(dir, lockFile))
+	require.NoError(t, err)
+	defer lock.Close()
+	require.NoError(t, flock(lock, syscall.LOCK_EX))
+	err = r.awaitEnd(testenv.Context(t), "id")
+	require.EqualError(t, err, "it is being closed, and its keeper does not end in 1ms")
+	assert.Equal(t, "if it is stuck, limpet session close --force build ends it, with all that runs in it", endingRemedy("build", err))
+	assert.Empty(t, endingRemedy("build", fs.ErrNotExist))
+}
+
 // Records are read one after the other, while an upgrade goes on: whatever is read of old (o), new (n) and
 // the one behind that (x), no two have the name.
 func TestWhoHasTheNameDuringAnUpgrade(t *testing.T) {

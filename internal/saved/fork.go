@@ -15,6 +15,9 @@ import (
 // session has not asked for.
 const StartFile = "BASH_ENV"
 
+// expandAliases is an option of shopt that the session's bash may have started with.
+const expandAliases = "expand_aliases"
+
 // StartLines returns lines that undo what a bash does to variables when it starts: it has them
 // as in the state then.
 func (s State) StartLines(n script.Names) string {
@@ -32,13 +35,16 @@ func (s State) StartLines(n script.Names) string {
 }
 
 // ForFresh returns the pieces of the state that a fresh bash in a fork is given, and those that
-// are withheld from it. Pristine is the state of a bash that has just started. Left out is what the
-// fresh bash has already: what is exported, the variables that are named, and the directory if the
+// are withheld from it. Pristine is the state of the session's bash when it had just started. Left out is
+// what the fresh bash has already: what is exported, the variables that are named, and the directory if the
 // fork is elsewhere.
 func (s State) ForFresh(pristine State, named []string, elsewhere bool) (given, withheld []Piece) {
 	all := slices.DeleteFunc(s.difference(pristine, false), func(p Piece) bool {
 		return p.inEnvironment() || p.Kind == kindVariable && slices.Contains(named, p.Name)
 	})
+	if s.Shopt(expandAliases) && pristine.Shopt(expandAliases) { // "bash -c" starts with it off.
+		all = append([]Piece{s.option(expandAliases)}, all...)
+	}
 	if d, declared := s.declared()[StartFile]; declared { // It is not among the pieces if pristine has it, too.
 		all = append(all, newPiece(kindVariable, d.name, d.text))
 	}

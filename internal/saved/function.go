@@ -32,7 +32,7 @@ func (s State) Functions() map[string]string {
 
 // Aliases returns what the shell expands, by name: nothing if it expands no aliases.
 func (s State) Aliases() map[string]string {
-	if !s.Shopt("expand_aliases") {
+	if !s.Shopt(expandAliases) {
 		return nil
 	}
 	aliases := make(map[string]string)

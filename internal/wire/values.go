@@ -211,14 +211,15 @@ type outcome struct {
 	Killed        []process `json:"killed,omitempty"`
 	Left          []process `json:"left,omitempty"`
 	ShellSurvived bool      `json:"shell_survived,omitempty"`
+	OwnBash       bool      `json:"own_bash,omitempty"`
 }
 
 func outcomeOf(o interrupt.Outcome) outcome {
-	return outcome{processesOf(o.Signalled), processesOf(o.Killed), processesOf(o.Left), o.ShellSurvived}
+	return outcome{processesOf(o.Signalled), processesOf(o.Killed), processesOf(o.Left), o.ShellSurvived, o.OwnBash}
 }
 
 func (o outcome) value() interrupt.Outcome {
-	return interrupt.Outcome{Signalled: processesFrom(o.Signalled), Killed: processesFrom(o.Killed), Left: processesFrom(o.Left), ShellSurvived: o.ShellSurvived}
+	return interrupt.Outcome{Signalled: processesFrom(o.Signalled), Killed: processesFrom(o.Killed), Left: processesFrom(o.Left), ShellSurvived: o.ShellSurvived, OwnBash: o.OwnBash}
 }
 
 // last is the last frame of a stream: what came of the command.

@@ -74,6 +74,7 @@ var promises = []struct {
 
 	{"TimeoutStops", timeoutStops},
 	{"IdleTimeoutStops", idleTimeoutStops},
+	{"TimeoutStopsACommandWithStdin", timeoutStopsACommandWithStdin},
 	{"ACancelledContextStops", cancelStops},
 	{"ADeadlineStops", deadlineStops},
 	{"AContextThatHasEndedRunsNothing", endedContext},

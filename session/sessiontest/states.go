@@ -84,6 +84,7 @@ func closeEnds(t *testing.T, s session.Handle) {
 	require.NoError(t, s.Close())
 	_, err := r.ended(t)
 	require.ErrorIs(t, err, session.ErrClosed)
+	assert.Regexp(t, `^command stopped: session "s" was closed: open it again( \(\d+ process(es)? .*\))?$`, err.Error())
 	require.NoError(t, s.Close())
 	_, err = s.Run(testenv.Context(t), "echo never")
 	require.ErrorIs(t, err, session.ErrClosed)

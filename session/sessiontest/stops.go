@@ -3,6 +3,7 @@ package sessiontest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,21 @@ func idleTimeoutStops(t *testing.T, s session.Handle) {
 	run(t, s, "x=kept")
 	res, err := s.Do(testenv.Context(t), command.Request{Script: endless, IdleTimeout: 300 * time.Millisecond})
 	stopped(t, s, res, err, shell.ErrIdle, command.CodeTimeout)
+}
+
+// Such a command runs in a bash of its own, or in the session's by shell.Options.StdinInShell: its end costs
+// the session nothing either way, and is not told as if it did.
+func timeoutStopsACommandWithStdin(t *testing.T, s session.Handle) {
+	run(t, s, "x=kept")
+	res, err := s.Do(testenv.Context(t), command.Request{Script: "cat; sleep 1000", Stdin: strings.NewReader("in"), Timeout: 300 * time.Millisecond})
+	require.ErrorIs(t, err, shell.ErrTimeout)
+	assert.Regexp(t, `^command stopped: timeout.* \((it ran in a bash of its own|the shell kept its state), \d process(es)? signalled\)$`, err.Error())
+	var stop *shell.InterruptError
+	require.ErrorAs(t, err, &stop)
+	assert.NotEqual(t, stop.Outcome.ShellSurvived, stop.Outcome.OwnBash)
+	assert.Nil(t, res.Restart)
+	assert.Equal(t, "in", res.Stdout.String())
+	assert.Equal(t, "kept", says(t, s, "echo $x"))
 }
 
 var errWhy = errors.New("the caller has changed its mind")

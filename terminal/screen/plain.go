@@ -33,5 +33,11 @@ func Plain(output []byte) string {
 	return text.String()
 }
 
+// PlainLines is Plain, where lines end as in files and not as on terminals. A program may print line ends of terminals of its
+// own, too.
+func PlainLines(output []byte) string { return lineEnds.Replace(Plain(output)) }
+
+var lineEnds = strings.NewReplacer("\r\r\n", "\n", "\r\n", "\n")
+
 // layout are the controls that text has.
 func layout(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }

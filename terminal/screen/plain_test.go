@@ -33,6 +33,10 @@ func TestPlainIsWhatAnEmulatorPrints(t *testing.T) {
 	}
 }
 
+func TestPlainLinesEndAsInFiles(t *testing.T) {
+	assert.Equal(t, "one\ntwo\nthree\r50%\nfour\r", screen.PlainLines([]byte("one\r\n\x1b[1mtwo\r\r\nthree\r50%\nfour\r")))
+}
+
 func FuzzPlain(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, in []byte, _, _, _ uint8) {

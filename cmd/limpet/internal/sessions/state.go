@@ -3,13 +3,10 @@ package sessions
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/internal/keeper"
-	"github.com/limpet-sh/limpet/session"
 )
 
 // with does something with the session that an argument names, wholly.
@@ -41,7 +38,7 @@ func interruptCommand(p Program) *cobra.Command {
 		Long: `Interrupt stops the command that runs in a session, as Ctrl-C does, and does not wait for its
 end. The session, its jobs and its terminals stay.`,
 		Example: "  limpet session interrupt build",
-		Args:    noun.Wants(1, 1, "wants the name of a session"),
+		Args:    wantsNames(1, 1, "wants the name of a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.with(cmd, on, args[0], func(ctx context.Context, k *keeper.Kept) error {
 				ran, err := k.Interrupt(ctx)
@@ -67,15 +64,9 @@ background processes and checkpoints are not forked. It waits for the command th
 session says from which one it came: see limpet session list and info.`,
 		Example: `  limpet session fork build try
   limpet run -s try './configure --with-ssl && make'`,
-		Args: noun.Wants(2, 2, "wants the name of a session, and one for the new session"),
+		Args: wantsNames(2, 2, "wants the name of a session, and one for the new session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := args[1]
-			if dir, err := os.Getwd(); err == nil {
-				name = NameOf(name, dir)
-			}
-			if !session.ValidName(name) {
-				return noun.Usagef(cmd, "%q: %w", name, session.ErrName)
-			}
+			name := nameHere(args[1])
 			return p.with(cmd, on, args[0], func(ctx context.Context, k *keeper.Kept) error {
 				fork, err := k.Fork(ctx, name)
 				if err != nil {
@@ -105,7 +96,7 @@ func checkpointCommand(p Program) *cobra.Command {
 rollback: directory, variables, functions, aliases, options, traps and umask. Files are not a part
 of it. It waits for the command that runs, and lasts as long as the session.`,
 		Example: "  limpet session checkpoint build clean",
-		Args:    noun.Wants(2, 2, "wants the name of a session, and one for the checkpoint"),
+		Args:    wantsCheckpoint("wants the name of a session, and one for the checkpoint"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.with(cmd, on, args[0], func(ctx context.Context, k *keeper.Kept) error { return k.Checkpoint(ctx, args[1]) })
 		},
@@ -123,7 +114,7 @@ func rollbackCommand(p Program) *cobra.Command {
 stays. Files are as they are, jobs and terminals run on. What is not as it was is said. It waits for
 the command that runs.`,
 		Example: "  limpet session rollback build clean",
-		Args:    noun.Wants(2, 2, "wants the name of a session, and that of a checkpoint; limpet session info has those that there are"),
+		Args:    wantsCheckpoint("wants the name of a session, and that of a checkpoint; limpet session info has those that there are"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.with(cmd, on, args[0], func(ctx context.Context, k *keeper.Kept) error {
 				restart, err := k.Rollback(ctx, args[1])
@@ -146,7 +137,7 @@ func resetCommand(p Program) *cobra.Command {
 		Long: `Reset brings a session's shell back to the state after its start, and ends what runs in its
 background. Jobs, terminals and checkpoints stay. It waits for the command that runs.`,
 		Example: "  limpet session reset build",
-		Args:    noun.Wants(1, 1, "wants the name of a session"),
+		Args:    wantsNames(1, 1, "wants the name of a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.with(cmd, on, args[0], func(ctx context.Context, k *keeper.Kept) error { return k.Reset(ctx) })
 		},

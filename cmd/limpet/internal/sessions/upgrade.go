@@ -41,7 +41,7 @@ connection is lost meanwhile the session is as before or upgraded: limpet sessio
 			if all == (len(args) > 0) {
 				return noun.Usagef(cmd, "wants the names of sessions, or --all")
 			}
-			return nil
+			return checkNames(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := p.Until(cmd.Context())
@@ -122,8 +122,8 @@ func (p Program) upgrade(ctx context.Context, r keeper.Place, on On, name string
 	was := k.Record.Version
 	if was == r.UpgradesTo() && !how.Force {
 		short, _ := apart(was, "")
-		fmt.Printf("%s: is kept by limpet %s already\n", name, noun.OneLine(short)) // Another machine may have said it.
-		return nil
+		_, err := fmt.Printf("%s: is kept by limpet %s already\n", name, noun.OneLine(short)) // Another machine may have said it.
+		return err
 	}
 	lost, err := r.Upgrade(ctx, k, how)
 	if errors.Is(err, shell.ErrBusy) {
@@ -136,11 +136,11 @@ func (p Program) upgrade(ctx context.Context, r keeper.Place, on On, name string
 		return err
 	}
 	from, to := apart(was, r.UpgradesTo())
-	fmt.Printf("%s: upgraded from limpet %s to %s\n", name, noun.OneLine(from), noun.OneLine(to))
+	_, err = fmt.Printf("%s: upgraded from limpet %s to %s\n", name, noun.OneLine(from), noun.OneLine(to))
 	if len(lost) > 0 {
 		p.Note("session %q has lost %s", name, strings.Join(lost, ", "))
 	}
-	return nil
+	return err
 }
 
 // apart returns two versions without what they were built by, where they differ without that.

@@ -124,8 +124,11 @@ had, and its "id": another one may have that name by now.`,
 			for _, one := range list {
 				row := rowOf(one)
 				if quiet {
-					fmt.Println(row.Name)
-				} else if err := noun.JSON(os.Stdout, row); err != nil {
+					_, err = fmt.Println(row.Name)
+				} else {
+					err = noun.JSON(os.Stdout, row)
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -155,9 +158,7 @@ func Table(list []keeper.Listed, version string) error {
 
 // find returns the session that is meant; exactly if only the whole name will do.
 func find(ctx context.Context, cmd *cobra.Command, r keeper.Place, said string, exactly bool) (keeper.Listed, error) {
-	if dir, err := os.Getwd(); err == nil {
-		said = NameOf(said, dir)
-	}
+	said = nameHere(said)
 	list, err := r.List(ctx, false)
 	if err != nil {
 		return keeper.Listed{}, err
@@ -202,7 +203,7 @@ func infoCommand(p Program) *cobra.Command {
 		Long: `Info shows what is known of a session. The beginning of its name will do where that means
 one session.`,
 		Example: "  limpet session info build",
-		Args:    noun.Wants(1, 1, "wants the name of a session"),
+		Args:    wantsNames(1, 1, "wants the name of a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
@@ -265,7 +266,7 @@ jobs and its terminals.
 runs there is ended all the same.`,
 		Example: `  limpet session close build
   limpet session close --force stuck`,
-		Args: noun.Wants(1, 1000, "wants the names of sessions"),
+		Args: wantsNames(1, 1000, "wants the names of sessions"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()

@@ -37,7 +37,7 @@ term attach.
 
 With --json it prints one object a line, an event, with text in base64.`,
 		Example: "  limpet session watch\n  limpet session watch build",
-		Args:    noun.Wants(0, 1000, "wants the names of sessions, or none"),
+		Args:    wantsNames(0, 1000, "wants the names of sessions, or none"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
