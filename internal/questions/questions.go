@@ -21,6 +21,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/limpet-sh/limpet/approval"
@@ -135,10 +136,15 @@ func ask(ctx context.Context, dir string, q Open) (answer, error) {
 type asked struct {
 	question     Open
 	since, until time.Time
-	replies      chan answer // has room for the first one
+	replies      chan answer // has room for the one that there is
+	answered     atomic.Bool // the socket is there for an instant more
 }
 
 func (a *asked) show(w http.ResponseWriter, _ *http.Request) {
+	if a.answered.Load() {
+		refuse(w, http.StatusConflict, ErrNotOpen)
+		return
+	}
 	q := a.question
 	q.Age = time.Since(a.since)
 	if !a.until.IsZero() {
@@ -157,12 +163,12 @@ func (a *asked) answer(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	select {
-	case a.replies <- in:
-		jsonhttp.Write(w, http.StatusOK, struct{}{})
-	default:
+	if !a.answered.CompareAndSwap(false, true) {
 		refuse(w, http.StatusConflict, ErrNotOpen)
+		return
 	}
+	a.replies <- in
+	jsonhttp.Write(w, http.StatusOK, struct{}{})
 }
 
 // refusal is the body of an answer that is an error.
@@ -286,7 +292,7 @@ func call(ctx context.Context, dir, id string, r jsonhttp.Request, value any) er
 	r.Path = strings.TrimPrefix(path, "/v1") + r.Path
 	err := c.Call(ctx, r, value)
 	if errors.Is(err, ErrNotOpen) {
-		_ = os.Remove(filepath.Join(dir, id+ext)) // Nobody listens there any more. Another may have been sooner.
+		_ = os.Remove(filepath.Join(dir, id+ext)) // It is over, or will be in an instant. Another may have been sooner.
 	}
 	return err
 }

@@ -88,6 +88,18 @@ func TestAQuestionIsThereUntilItIsAnswered(t *testing.T) {
 	assert.Empty(t, left)
 }
 
+// Whoever answers one question after the other would be asked again, and a second answer would count for nothing.
+func TestWhatIsAnsweredIsNotAskedForAnInstantMore(t *testing.T) {
+	dir := filepath.Join(testenv.TempDir(t), "q")
+	for range 50 {
+		q, ends := ask(t, testenv.Context(t), dir, "rm a")
+		require.NoError(t, questions.Answer(testenv.Context(t), dir, q.ID, approval.Reply{Answer: approval.Once}))
+		require.ErrorIs(t, questions.Answer(testenv.Context(t), dir, q.ID, approval.Reply{}), questions.ErrNotOpen)
+		require.Empty(t, listed(t, dir))
+		require.Equal(t, outcome{reply: approval.Reply{Answer: approval.Once}}, <-ends)
+	}
+}
+
 func TestWhoeverWaitsHearsThatAQuestionIsOver(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "q")
 	gaveUp := errors.New("gave up")
