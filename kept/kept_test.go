@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestSessionsKeepThePromises(t *testing.T) {
-	sessiontest.Run(t, func(t *testing.T) session.Handle {
+	sessiontest.RunCore(t, func(t *testing.T) session.Handle {
 		s, err := kept.Open(testenv.Context(t), "s", &kept.Options{Dir: testenv.TempDir(t), StateDir: testenv.TempDir(t)})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = s.Close() }) // The test may have closed it.

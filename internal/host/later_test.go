@@ -350,7 +350,7 @@ func TestACommandThatIsGivenUpLeavesNoSession(t *testing.T) {
 
 func TestSessionsThatAreOpenedLaterKeepThePromises(t *testing.T) {
 	testenv.Slow(t)
-	sessiontest.Run(t, func(t *testing.T) session.Handle {
+	sessiontest.RunCore(t, func(t *testing.T) session.Handle {
 		return smallHost(t, machineOf(t, "sh")).Later(testenv.Context(t), "s", &keeper.Spec{Dir: testenv.TempDir(t)}, host.Later{})
 	})
 }

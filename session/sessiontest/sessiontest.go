@@ -27,8 +27,18 @@ import (
 // used, with the name "s"; it ends with the test. The promises that are named after it are not
 // kept yet.
 func Run(t *testing.T, open func(t *testing.T) session.Handle, notYet ...string) {
+	check(t, open, false, notYet)
+}
+
+// RunCore is [Run] for sessions that differ little from some that keep all promises, as by the way that leads to them: it checks the
+// core ones. In ./test all it is Run.
+func RunCore(t *testing.T, open func(t *testing.T) session.Handle, notYet ...string) {
+	check(t, open, !testenv.All(), notYet)
+}
+
+func check(t *testing.T, open func(t *testing.T) session.Handle, onlyCore bool, notYet []string) {
 	for _, promise := range promises {
-		if slices.Contains(notYet, promise.name) {
+		if onlyCore && !promise.core || slices.Contains(notYet, promise.name) {
 			continue
 		}
 		t.Run(promise.name, func(t *testing.T) {
@@ -38,61 +48,65 @@ func Run(t *testing.T, open func(t *testing.T) session.Handle, notYet ...string)
 	}
 }
 
+// Promises are core ones, or more.
+const core, more = true, false
+
 var promises = []struct {
 	name  string
 	check func(t *testing.T, s session.Handle)
+	core  bool
 }{
-	{"StateStays", stateStays},
-	{"TheResultIsWhole", resultIsWhole},
-	{"SignalsAreExitCodes", signalsAreExitCodes},
-	{"LeftoversAreNamed", leftoversAreNamed},
-	{"RequestsHoldForOneCommand", requestsHoldForOne},
-	{"WhatCannotRunIsRefused", cannotRun},
-	{"ADirectoryThatIsNotThere", noDirectory},
-	{"ManyCallersTakeTurns", manyCallers},
-	{"ATurnThatDoesNotComeIsBusy", busy},
-	{"ExitIsAStatusAndTheSessionGoesOn", exitIsAStatus},
-	{"AKilledBashComesBack", killedBash},
+	{"StateStays", stateStays, core},
+	{"TheResultIsWhole", resultIsWhole, core},
+	{"SignalsAreExitCodes", signalsAreExitCodes, more},
+	{"LeftoversAreNamed", leftoversAreNamed, more},
+	{"RequestsHoldForOneCommand", requestsHoldForOne, core},
+	{"WhatCannotRunIsRefused", cannotRun, core},
+	{"ADirectoryThatIsNotThere", noDirectory, more},
+	{"ManyCallersTakeTurns", manyCallers, more},
+	{"ATurnThatDoesNotComeIsBusy", busy, more},
+	{"ExitIsAStatusAndTheSessionGoesOn", exitIsAStatus, more},
+	{"AKilledBashComesBack", killedBash, core},
 
-	{"OutputComesWhileTheCommandRuns", outputComesLive},
-	{"AllBytesOfBothStreamsArrive", allBytesArrive},
-	{"LongOutputIsHeadAndTail", longOutput},
-	{"StderrIsMerged", stderrIsMerged},
-	{"AWriterThatFailsCostsTheResultNothing", writerFails},
-	{"AWriterThatTakesLessHasFailed", writerTakesLess},
-	{"AWriterThatBlocksHoldsUpNobodyElse", writerBlocks},
-	{"StdinArrivesWhole", stdinArrives},
-	{"StdinThatNobodyReadsIsLeft", stdinIsLeft},
-	{"StdinThatFailsIsTold", stdinFails},
-	{"AnEndlessStdinEndsWithTheCommand", endlessStdin},
+	{"OutputComesWhileTheCommandRuns", outputComesLive, core},
+	{"AllBytesOfBothStreamsArrive", allBytesArrive, core},
+	{"LongOutputIsHeadAndTail", longOutput, more},
+	{"StderrIsMerged", stderrIsMerged, more},
+	{"AWriterThatFailsCostsTheResultNothing", writerFails, more},
+	{"AWriterThatTakesLessHasFailed", writerTakesLess, more},
+	{"AWriterThatBlocksHoldsUpNobodyElse", writerBlocks, more},
+	{"StdinArrivesWhole", stdinArrives, core},
+	{"StdinThatNobodyReadsIsLeft", stdinIsLeft, more},
+	{"StdinThatFailsIsTold", stdinFails, more},
+	{"AnEndlessStdinEndsWithTheCommand", endlessStdin, more},
 
-	{"EventsAreSeen", eventsAreSeen},
-	{"ReceiptsAreSeen", receiptsAreSeen},
-	{"ALongScriptIsShownInPart", longScript},
-	{"WhatIsRefusedIsNoEvent", whatIsRefusedIsNoEvent},
-	{"NoticesAreTold", noticesAreTold},
+	{"EventsAreSeen", eventsAreSeen, core},
+	{"ReceiptsAreSeen", receiptsAreSeen, more},
+	{"ALongScriptIsShownInPart", longScript, more},
+	{"WhatIsRefusedIsNoEvent", whatIsRefusedIsNoEvent, more},
+	{"NoticesAreTold", noticesAreTold, core},
 
-	{"TimeoutStops", timeoutStops},
-	{"IdleTimeoutStops", idleTimeoutStops},
-	{"TimeoutStopsACommandWithStdin", timeoutStopsACommandWithStdin},
-	{"ACancelledContextStops", cancelStops},
-	{"ADeadlineStops", deadlineStops},
-	{"AContextThatHasEndedRunsNothing", endedContext},
-	{"InterruptStops", interruptStops},
-	{"HandedOverACommandIsAJob", handedOver},
+	{"TimeoutStops", timeoutStops, core},
+	{"IdleTimeoutStops", idleTimeoutStops, more},
+	{"TimeoutStopsACommandWithStdin", timeoutStopsACommandWithStdin, more},
+	{"ACancelledContextStops", cancelStops, core},
+	{"ADeadlineStops", deadlineStops, more},
+	{"AContextThatHasEndedRunsNothing", endedContext, more},
+	{"InterruptStops", interruptStops, core},
+	{"HandedOverACommandIsAJob", handedOver, core},
 
-	{"JobsStartInIt", jobsStartInIt},
-	{"JobsAreTalkedTo", jobsAreTalkedTo},
-	{"JobsAreStopped", jobsAreStopped},
-	{"JobsOnTerminals", jobsOnTerminals},
-	{"ErrorsOfJobsAreTheSame", jobsErrors},
-	{"BytesOfJobsArrive", jobsPrintBytes},
+	{"JobsStartInIt", jobsStartInIt, core},
+	{"JobsAreTalkedTo", jobsAreTalkedTo, more},
+	{"JobsAreStopped", jobsAreStopped, more},
+	{"JobsOnTerminals", jobsOnTerminals, more},
+	{"ErrorsOfJobsAreTheSame", jobsErrors, more},
+	{"BytesOfJobsArrive", jobsPrintBytes, more},
 
-	{"CheckpointsComeBack", checkpoints},
-	{"ResetIsTheBeginning", reset},
-	{"AForkIsSeparate", fork},
-	{"InfoTells", info},
-	{"CloseEndsIt", closeEnds},
+	{"CheckpointsComeBack", checkpoints, core},
+	{"ResetIsTheBeginning", reset, more},
+	{"AForkIsSeparate", fork, core},
+	{"InfoTells", info, core},
+	{"CloseEndsIt", closeEnds, core},
 }
 
 // run runs a script that must work.

@@ -58,12 +58,17 @@ func (s suite) session(t *testing.T, opts *shell.Options) *sh {
 	return x
 }
 
-// some leaves out most of what takes long, where a session each is a process of its own.
+// some leaves out some of what takes long where the core promises alone are checked, and most of it where a session each is a
+// process of its own.
 func (s suite) some(scripts []string) []string {
-	if s.open == nil || testenv.All() {
-		return scripts
+	each := 1
+	switch {
+	case testenv.All():
+	case s.open != nil:
+		each = 7
+	case s.least == core:
+		each = 3
 	}
-	const each = 7
 	return slices.Collect(func(yield func(string) bool) {
 		for i := 0; i < len(scripts) && yield(scripts[i]); i += each {
 		}

@@ -27,6 +27,7 @@ type suite struct {
 	open      func(t *testing.T) Session // nil: each is a shell of this program's
 	traits    []Trait
 	poll      time.Duration // not 0: without file events
+	least     part          // what is checked
 }
 
 // hang bounds every call: whatever reaches it hangs.

@@ -171,6 +171,7 @@ func run(t *testing.T, s suite, new func(t *testing.T) transport.Transport, leas
 	if testing.Short() {
 		least = core
 	}
+	s.least = least
 	for _, p := range promises {
 		if p.part >= least {
 			t.Run(p.name, func(t *testing.T) {
