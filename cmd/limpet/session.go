@@ -155,6 +155,7 @@ type keptShell struct {
 	console *console
 	asks    *askpass.Server // nil: programs are left to ask as they like
 
+	flagOn   string      // --on as it was given, with a blank before it; empty for a session of this machine
 	unopened atomic.Bool // the first script is to open the session, and has not yet
 	existing bool        // then it does not make one
 	stays    bool        // it has a name of its own, and does not end with limpet
@@ -172,6 +173,9 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	told := k.tellsWait(ctx, req.Script)
 	res, err := k.DoAt(ctx, mark, req)
 	told()
+	if err != nil && !k.stays {
+		err = nameless(err)
+	}
 	if errors.Is(err, session.ErrStateChanged) {
 		k.id = req.ID // It may be asked for again.
 	}
@@ -196,6 +200,24 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	return res, err
 }
 
+// namelessError is an error about a session that ends with limpet. Its name is not the user's: nobody opens it again by that.
+type namelessError struct {
+	error
+	text string
+}
+
+func (e *namelessError) Error() string { return e.text }
+func (e *namelessError) Unwrap() error { return e.error }
+
+// nameless is an error without the advice to open the session again.
+func nameless(err error) error {
+	text := strings.NewReplacer("closed: open it again", "closed", "closed; open it again", "closed").Replace(err.Error())
+	if text == err.Error() {
+		return err
+	}
+	return &namelessError{err, text}
+}
+
 // isUnstarted reports whether a shell could not start.
 func isUnstarted(err error) bool {
 	_, start := errors.AsType[*transport.StartError](err)
@@ -211,11 +233,7 @@ func (k *keptShell) unstarted(ctx context.Context, err error) error {
 	if e != nil || info.State != session.Unused {
 		return err
 	}
-	on := ""
-	if k.host != nil {
-		on = " --on TARGET"
-	}
-	return fmt.Errorf("%w; session %q stays: limpet session close%s %s ends it, to make it anew", err, k.Name(), on, k.Name())
+	return fmt.Errorf("%w; session %q stays: limpet session close%s %s ends it, to make it anew", err, k.Name(), k.flagOn, k.Name())
 }
 
 // atOnce is how long a command waits for its turn that is not to wait: another caller may be about
@@ -352,7 +370,7 @@ func (f *keptFlags) find(ctx context.Context, cmd *cobra.Command, sh *keptShell,
 		for _, name := range born {
 			if cmd.Flags().Changed(name) {
 				kept.Disconnect()
-				return usagef(cmd, "--%s says how a session is made, and session %q is there; limpet session close %s ends it", name, f.name, f.name)
+				return usagef(cmd, "--%s says how a session is made, and session %q is there; limpet session close%s %s ends it", name, f.name, sh.flagOn, f.name)
 			}
 		}
 	}

@@ -125,7 +125,7 @@ func Dial(ctx context.Context, t Target, opts *Options) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{target: t.said, to: t, opts: o, link: l, hello: hello, dialled: time.Now()}
-	h.asks, h.ending = asking(h), asking(temporary{h})
+	h.asks, h.ending = h.asking(h), h.asking(temporary{h})
 	return h, nil
 }
 
@@ -174,6 +174,20 @@ func (opts *Options) withDefaults() Options {
 // asking is a client for what the limpet over there answers itself.
 func asking(by http.RoundTripper) *jsonhttp.Client {
 	return jsonhttp.NewClient(by, jsonhttp.Errors{Gone: wire.ErrGone, Unreachable: wire.ErrUnreachable, Closed: errClosed, Said: wire.Said})
+}
+
+// asking is a client for what the limpet of this machine answers about sessions.
+func (h *Host) asking(by http.RoundTripper) *jsonhttp.Client {
+	return jsonhttp.NewClient(by, jsonhttp.Errors{Gone: wire.ErrGone, Unreachable: wire.ErrUnreachable, Closed: errClosed, Said: h.said})
+}
+
+// said is wire.Said for answers of this machine. The command line that a remedy names is for who is there: --on is added.
+func (h *Host) said(answer []byte) error {
+	err := wire.Said(answer)
+	if e, ok := errors.AsType[*session.Error](err); ok {
+		e.Remedy = strings.Replace(e.Remedy, keeper.CloseByForce, keeper.CloseByForce+" --on "+quoted(h.target), 1)
+	}
+	return err
 }
 
 var errClosed = fmt.Errorf("the connection is %w", session.ErrClosed)
@@ -244,13 +258,13 @@ func open(ctx context.Context, by *jsonhttp.Client, name string, spec *keeper.Sp
 
 // kept is a session of there, about which requests are sent by a transport.
 func (h *Host) kept(by http.RoundTripper, o keeper.Opened) *keeper.Kept {
-	client := wire.NewClientOver(by)
+	client := wire.NewClientOver(by, h.said)
 	if h.opts.Reconnect > 0 {
 		client.Away = h.opts.Reconnect + overdue
 	}
 	client.Follow = func(ctx context.Context) bool {
 		var said connect.Found
-		err := asking(by).Call(ctx, jsonhttp.Request{Method: http.MethodPost, Path: below(o.Record.Name) + followPath, Again: true}, &said)
+		err := h.asking(by).Call(ctx, jsonhttp.Request{Method: http.MethodPost, Path: below(o.Record.Name) + followPath, Again: true}, &said)
 		return err == nil && said.Found
 	}
 	return keeper.Elsewhere(h, client, o)

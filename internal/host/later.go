@@ -296,7 +296,7 @@ func (l *later) findAgain(r *http.Request) error {
 	}
 	if !l.how.Temporary {
 		var state json.RawMessage
-		to := asking(&addressed{l.to(), o.Record.SessionID()})
+		to := l.h.asking(&addressed{l.to(), o.Record.SessionID()})
 		if err := to.Call(ctx, jsonhttp.Request{Method: http.MethodGet, Path: below(l.name) + "/commands/" + command.ID, Again: true}, &state); err != nil {
 			return l.doubted(err)
 		}

@@ -302,9 +302,13 @@ func (k *Kept) greet(ctx context.Context) error {
 	return err
 }
 
+// CloseByForce is the command line that ends a session whose keeper may never do what it was asked for, without the name. Remedies
+// have it.
+const CloseByForce = "limpet session close --force"
+
 // forceRemedy is what to do about a keeper that may never do what it was asked for.
 func forceRemedy(name string) string {
-	return "if it is stuck, limpet session close --force " + name + " ends it, with all that runs in it"
+	return "if it is stuck, " + CloseByForce + " " + name + " ends it, with all that runs in it"
 }
 
 // errEnding means that a keeper has ended its session, or is about to, and still lives.

@@ -66,16 +66,19 @@ func slowError(patience time.Duration) error {
 // NewClient returns a client. Dial makes a connection each time that one is needed; nothing is
 // done before the first call.
 func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
-	c := NewClientOver(jsonhttp.NewDirect(dial))
+	c := NewClientOver(jsonhttp.NewDirect(dial), nil)
 	c.dial, c.patience, c.noted = dial, patienceHere, notedHere
 	return c
 }
 
 // NewClientOver is NewClient for a transport that makes its connections itself. Where one of them is lost, its error must be
-// one that is ErrUnreachable.
-func NewClientOver(transport http.RoundTripper) *Client {
+// one that is ErrUnreachable. Said makes errors again of answers, by [Said]; nil is that.
+func NewClientOver(transport http.RoundTripper, said func(answer []byte) error) *Client {
+	if said == nil {
+		said = Said
+	}
 	c := &Client{transport: transport, patience: patienceThere, noted: notedThere}
-	c.http = jsonhttp.NewClient(c.transport, jsonhttp.Errors{Gone: ErrGone, Unreachable: ErrUnreachable, Closed: errClientClosed, Said: Said})
+	c.http = jsonhttp.NewClient(c.transport, jsonhttp.Errors{Gone: ErrGone, Unreachable: ErrUnreachable, Closed: errClientClosed, Said: said})
 	return c
 }
 

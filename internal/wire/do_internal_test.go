@@ -38,7 +38,7 @@ func TestAnInputOfWhichLessIsTakenIsTold(t *testing.T) {
 		{"2", lastRead{"abc"}, "2 bytes of it were taken, and 3 were sent"},
 		{"3", lastRead{"abc"}, ""},
 	} {
-		c := NewClientOver(row.takes)
+		c := NewClientOver(row.takes, nil)
 		defer c.Disconnect()
 		d := &doing{s: c.Session("s"), id: "id", req: command.Request{Stdin: row.input}, accepted: make(chan struct{}), fed: make(chan error, 2)}
 		close(d.accepted)
@@ -58,7 +58,7 @@ type lastRead struct{ text string }
 func (r lastRead) Read(p []byte) (int, error) { return copy(p, r.text), io.EOF }
 
 func TestACommandIsToldHowLongItsClientMayBeAway(t *testing.T) {
-	c := NewClientOver(takes("0"))
+	c := NewClientOver(takes("0"), nil)
 	defer c.Disconnect()
 	d := &doing{s: c.Session("s"), id: "id", accepted: make(chan struct{})}
 	r, ok := d.ask(testenv.Context(t))[0].(request)
@@ -85,7 +85,7 @@ func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAProgramThatHasForgottenItsEventsIsNotAskedAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &forgetful{}
-		c := NewClientOver(f)
+		c := NewClientOver(f, nil)
 		defer c.Disconnect()
 		began := time.Now()
 		list, err := c.Session("s").Events(t.Context(), 5)

@@ -35,7 +35,7 @@ are kept, with those that were left behind when a connection was lost.`,
 					return err
 				}
 				fmt.Println()
-				return sessions.Table(list, h.UpgradesTo())
+				return sessions.Table(list, h.UpgradesTo(), t.String())
 			})
 		},
 	}

@@ -18,7 +18,7 @@ func (p Program) with(cmd *cobra.Command, on On, said string, do func(ctx contex
 		return err
 	}
 	defer leave()
-	one, err := find(ctx, cmd, r, said, true)
+	one, err := find(ctx, cmd, r, on, said, true)
 	if err != nil {
 		return err
 	}

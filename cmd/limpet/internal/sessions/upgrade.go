@@ -62,7 +62,7 @@ connection is lost meanwhile the session is as before or upgraded: limpet sessio
 			}
 			var failed error
 			for _, said := range args {
-				one, err := find(ctx, cmd, r, said, true)
+				one, err := find(ctx, cmd, r, on, said, true)
 				if err == nil {
 					err = p.upgrade(ctx, r, on, one.Record.Name, keeper.Upgrade{NoWait: noWait, Force: force})
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/script"
 	"github.com/limpet-sh/limpet/session"
 )
 
@@ -58,9 +59,10 @@ func rowOf(l keeper.Listed) row {
 	return r
 }
 
-// does is what the session does, for people, from which one it was forked, and by which limpet it is kept, if that is not the version.
-func (r row) does(now time.Time, version string) string {
-	text := r.doing(now)
+// does is what the session does, for people, from which one it was forked, and by which limpet it is kept, if that is not the version. On is the
+// target of its machine, or empty.
+func (r row) does(now time.Time, version, on string) string {
+	text := r.doing(now, on)
 	if r.ForkedFrom != nil && r.State != "mute" { // What is to be done about that one is not to be made longer.
 		text = strings.TrimPrefix(text+"; forked from "+r.ForkedFrom.Name, "; ")
 	}
@@ -71,18 +73,26 @@ func (r row) does(now time.Time, version string) string {
 	return text
 }
 
-func (r row) doing(now time.Time) string {
+func (r row) doing(now time.Time, on string) string {
 	switch {
 	case r.Ended != nil:
 		return r.Ended.Why + ", " + ago(now.Sub(r.Ended.At))
 	case r.State == "mute":
-		return "its keeper does not answer: limpet session close --force " + r.Name
+		return "its keeper does not answer: " + keeper.CloseByForce + " " + flagOn(on) + r.Name
 	case r.Running != "":
 		return r.Running
 	case r.Used.IsZero():
 		return ""
 	}
 	return "used " + ago(cmp.Or(r.since, now.Sub(r.Used)))
+}
+
+// flagOn is the flag that names a machine, with a blank behind it; empty for this machine.
+func flagOn(target string) string {
+	if target == "" {
+		return ""
+	}
+	return "--on " + script.Quote(target) + " "
 }
 
 func ago(d time.Duration) string { return max(d, 0).Round(time.Second).String() + " ago" }
@@ -119,7 +129,7 @@ had, and its "id": another one may have that name by now.`,
 				return err
 			}
 			if !quiet && !asJSON {
-				return Table(list, r.UpgradesTo())
+				return Table(list, r.UpgradesTo(), on.target)
 			}
 			for _, one := range list {
 				row := rowOf(one)
@@ -143,21 +153,22 @@ had, and its "id": another one may have that name by now.`,
 	return cmd
 }
 
-// Table prints sessions for people; nothing if there are none. It says by which limpet one is kept, if that is another version.
-func Table(list []keeper.Listed, version string) error {
+// Table prints sessions for people; nothing if there are none. It says by which limpet one is kept, if that is another version. On is the target
+// of their machine; empty means this one.
+func Table(list []keeper.Listed, version, on string) error {
 	if len(list) == 0 {
 		return nil
 	}
 	rows := [][]string{{"NAME", "STATE", "DIR", "DOES"}}
 	for _, one := range list {
 		row := rowOf(one)
-		rows = append(rows, []string{row.Name, row.State, row.Dir, row.does(time.Now(), version)})
+		rows = append(rows, []string{row.Name, row.State, row.Dir, row.does(time.Now(), version, on)})
 	}
 	return noun.Table(os.Stdout, rows...)
 }
 
 // find returns the session that is meant; exactly if only the whole name will do.
-func find(ctx context.Context, cmd *cobra.Command, r keeper.Place, said string, exactly bool) (keeper.Listed, error) {
+func find(ctx context.Context, cmd *cobra.Command, r keeper.Place, on On, said string, exactly bool) (keeper.Listed, error) {
 	said = nameHere(said)
 	list, err := r.List(ctx, false)
 	if err != nil {
@@ -175,13 +186,13 @@ func find(ctx context.Context, cmd *cobra.Command, r keeper.Place, said string, 
 		k, err := r.Session(ctx, said, nil) // It says how the last one has ended.
 		if err == nil {
 			k.Disconnect()
-			return find(ctx, cmd, r, said, exactly) // It was made just now.
+			return find(ctx, cmd, r, on, said, exactly) // It was made just now.
 		}
 		if e, ok := errors.AsType[*session.Error](err); ok && found && errors.Is(err, session.ErrNotFound) {
 			e.Remedy = fmt.Sprintf("is it %s?", name)
 		}
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Remedy == "" && errors.Is(err, session.ErrNotFound) {
-			e.Remedy = "limpet session list has those that there are"
+			e.Remedy = "limpet session list" + strings.TrimRight(" "+flagOn(on.target), " ") + " has those that there are"
 		}
 		return keeper.Listed{}, err
 	}
@@ -212,7 +223,7 @@ one session.`,
 				return err
 			}
 			defer leave()
-			one, err := find(ctx, cmd, r, args[0], false)
+			one, err := find(ctx, cmd, r, on, args[0], false)
 			if err != nil {
 				return err
 			}
@@ -231,11 +242,7 @@ one session.`,
 			}
 			if version := r.UpgradesTo(); row.Version != version {
 				other, newer := apart(row.Version, version)
-				flag := ""
-				if on.target != "" {
-					flag = "--on TARGET "
-				}
-				lines = append(lines, []string{"version", other + "; limpet session upgrade " + flag + row.Name + " has it kept by " + newer})
+				lines = append(lines, []string{"version", other + "; limpet session upgrade " + flagOn(on.target) + row.Name + " has it kept by " + newer})
 			}
 			shown := lines[:0]
 			for _, line := range lines {
@@ -277,7 +284,7 @@ runs there is ended all the same.`,
 			defer leave()
 			var failed error
 			for _, said := range args {
-				one, err := find(ctx, cmd, r, said, true)
+				one, err := find(ctx, cmd, r, on, said, true)
 				if err == nil {
 					err = end(ctx, r, one, force)
 				}

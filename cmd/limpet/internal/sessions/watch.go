@@ -48,7 +48,7 @@ With --json it prints one object a line, an event, with text in base64.`,
 			defer leave()
 			var names []string
 			for _, said := range args {
-				one, err := find(ctx, cmd, place, said, true)
+				one, err := find(ctx, cmd, place, on, said, true)
 				if err != nil {
 					return err
 				}
