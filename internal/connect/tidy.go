@@ -1,22 +1,28 @@
 package connect
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 )
 
-// A copied program is removed when no connection has used it for unusedFor and no process runs it; an incomplete copy after partFor.
+// A copied program is removed when no connection has used it for unusedFor and no process runs it; what was left of a copy or of a trial
+// that broke off, after partFor.
 const (
 	unusedFor = 30 * 24 * time.Hour
 	partFor   = 24 * time.Hour
 )
 
-var hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+// The names that far.sh of package host gives to what it makes: directories of programs, and files that it removes itself unless it is cut. Others
+// are not limpet's: the directory of the program may be behind a link, and beside things of the user's.
+var (
+	hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	part = regexp.MustCompile(`^(part|try)-limpet-[A-Z2-7]{26}(\.out)?$`)
+)
 
-// tidy notes that this program is used, if it was brought, and removes others of a directory that are not.
+// tidy notes that this program is used, if it was brought, and removes others of a directory that are not. It removes nothing outside of that.
 func tidy(now time.Time) {
 	self, err := os.Executable()
 	if err != nil || filepath.Base(self) != Argv0 || !hash.MatchString(filepath.Base(filepath.Dir(self))) {
@@ -24,19 +30,25 @@ func tidy(now time.Time) {
 	}
 	own := filepath.Dir(self)
 	_ = os.Chtimes(own, now, now) // Best effort, as all here: the next one does it again.
-	all, err := os.ReadDir(filepath.Dir(own))
+	dir, err := os.OpenRoot(filepath.Dir(own))
+	if err != nil {
+		return
+	}
+	defer dir.Close() // Nothing is written.
+	all, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
 		return
 	}
 	for _, one := range all {
 		info, err := one.Info()
-		path := filepath.Join(filepath.Dir(own), one.Name())
+		name := one.Name()
 		switch {
-		case err != nil || path == own:
-		case strings.HasPrefix(one.Name(), "part-") && now.Sub(info.ModTime()) > partFor:
-			_ = os.Remove(path) // As above.
-		case one.IsDir() && hash.MatchString(one.Name()) && now.Sub(info.ModTime()) > unusedFor && !runs(filepath.Join(path, Argv0)):
-			_ = os.RemoveAll(path) // As above.
+		case err != nil || name == filepath.Base(own):
+		case part.MatchString(name) && info.Mode().IsRegular() && now.Sub(info.ModTime()) > partFor:
+			_ = dir.Remove(name) // As above.
+		case one.IsDir() && hash.MatchString(name) && now.Sub(info.ModTime()) > unusedFor && !runs(filepath.Join(filepath.Dir(own), name, Argv0)):
+			_ = dir.Remove(filepath.Join(name, Argv0)) // As above.
+			_ = dir.Remove(name)                       // It stays if something else is in it.
 		}
 	}
 }

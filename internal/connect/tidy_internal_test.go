@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,15 +54,28 @@ func TestWhatNobodyUsesIsRemoved(t *testing.T) {
 	require.NoError(t, err)
 
 	own, unused := copyOf("2"), copyOf("3")
-	other := filepath.Join(dir, "mine")
-	for _, path := range []string{filepath.Join(dir, "part-x"), other} {
-		require.NoError(t, os.WriteFile(path, nil, 0o600))
+	mark := "limpet-" + rand.Text()
+	parts := []string{"part-" + mark, "part-" + mark + ".out", "try-" + mark}
+	others := []string{"mine", "part-1", "try-1", "part-" + mark + ".txt", strings.Repeat("4", 64) + "/mine"} // Some may be beside it, behind a link.
+	outside := filepath.Join(testenv.TempDir(t), Argv0)
+	links := []string{"part-limpet-" + strings.Repeat("A", 26), strings.Repeat("5", 64)}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, strings.Repeat("4", 64)), 0o700))
+	for _, name := range append(parts, others...) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
+	require.NoError(t, os.WriteFile(outside, nil, 0o600))
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, links[0])))
+	require.NoError(t, os.Symlink(filepath.Dir(outside), filepath.Join(dir, links[1])))
 	b, err := exec.Command(own).CombinedOutput()
 	require.NoError(t, err, string(b))
 	assert.FileExists(t, own)
 	assert.FileExists(t, used, "it runs")
 	assert.NoDirExists(t, filepath.Dir(unused))
-	assert.NoFileExists(t, filepath.Join(dir, "part-x"))
-	assert.FileExists(t, other, "it was not brought")
+	for _, name := range parts {
+		assert.NoFileExists(t, filepath.Join(dir, name))
+	}
+	for _, name := range append(others, links...) {
+		assert.FileExists(t, filepath.Join(dir, name), "it was not brought")
+	}
+	assert.FileExists(t, outside)
 }
