@@ -139,7 +139,7 @@ func (f *farShell) bring(a answer, p program, progress func(sent, of int64)) (st
 // place makes sure that a program can be brought to a directory, and executed there. It returns the real path, or why that
 // cannot be.
 func (f *farShell) place(dir, uid string, p program, box bool) (real, why string, err error) {
-	a, err := f.call("limpet_place", map[string]string{"dir": dir, "hash": p.hash}, nil)
+	a, err := f.call("limpet_place", map[string]string{"dir": dir, "hash": p.hash, "box": yesIf(box)}, nil)
 	if errors.Is(err, errFunction) {
 		return "", "it cannot be made", nil
 	}
@@ -163,7 +163,9 @@ func (f *farShell) place(dir, uid string, p program, box bool) (real, why string
 			return "", fmt.Sprintf("it has room for %d MiB, and %d are needed", room*unit>>20, (p.size+p.size/2)>>20), nil
 		}
 	}
-	real = a.one("real")
+	if real = a.one("real"); real == "" {
+		return "", "its path is not known", nil
+	}
 	a, err = f.call("limpet_try", map[string]string{"dir": real}, nil)
 	if err != nil && !errors.Is(err, errFunction) {
 		return "", "", err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -145,13 +146,20 @@ func (d *direct) unreached(ctx context.Context, far *farShell, err error) error 
 	return &Error{Op: "reach", Target: d.target.said, Err: fmt.Errorf("%w: %w", ErrUnreached, err), Said: said, Remedy: remedyOf(err, said)}
 }
 
+func yesIf(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
 // enter has a limpet run behind the pipes of a shell, which has said who it is.
 func enter(far *farShell, o Options) (hello connect.Hello, err error) {
 	this, err := o.programFor(runtime.GOOS, runtime.GOARCH)
 	if err != nil {
 		return hello, err
 	}
-	vars := map[string]string{"hash": this.hash, "ask": "yes"}
+	vars := map[string]string{"hash": this.hash, "bytes": strconv.FormatInt(this.size, 10), "box": yesIf(far.box), "ask": "yes"}
 	hangs := o.hung.Load()
 	if o.broughtAlone || hangs != nil {
 		vars["ask"] = "no"
@@ -166,7 +174,7 @@ func enter(far *farShell, o Options) (hello connect.Hello, err error) {
 	var none error // why there is no program for it
 	if system, arch := systemOf(a.one("system")); system != runtime.GOOS || arch != runtime.GOARCH {
 		if this, none = o.programOf(a.one("system")); none == nil {
-			vars["hash"] = this.hash
+			vars["hash"], vars["bytes"] = this.hash, strconv.FormatInt(this.size, 10)
 			if a, err = far.call("limpet_probe", vars, nil); err != nil {
 				return hello, err
 			}

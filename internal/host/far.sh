@@ -5,7 +5,7 @@
 
 limpet_say() { printf '%s %s\n' "$m" "$*"; }
 
-# Says what is there. $hash is that of the program which would be brought.
+# Says what is there. $hash is that of the program which would be brought, and $bytes its size; $box is yes in a container.
 limpet_probe() {
 	PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}
 	export PATH
@@ -35,24 +35,85 @@ limpet_probe() {
 		;;
 	esac
 	for dir in "$dir" "/var/tmp/limpet-$uid/bin" "/tmp/limpet-$uid/bin" "/dev/shm/limpet-$uid/bin"; do
-		if [ -z "$dir" ]; then continue; fi
+		if [ -z "$dir" ] || ! limpet_fits "$dir"; then continue; fi
 		limpet_say dir "$dir"
-		own=$(cd "$dir/$hash" 2>/dev/null && pwd -P) || continue
+		limpet_real "$dir/$hash" 2>/dev/null || continue
+		own=$real
 		file=$own/limpet-connect
-		if [ ! -f "$file" ] || [ ! -x "$file" ]; then continue; fi
-		limpet_parts "$own"
-		limpet_say program "$(ls -ldn "$file")"
+		if ! limpet_fits "$own" || [ -h "$file" ] || [ ! -f "$file" ] || [ ! -x "$file" ]; then continue; fi
+		limpet_parts "$own" yes
+		line=$(ls -ldn "$file")
+		limpet_say program "$line"
+		# Another user may have put anything there, of any size: that is not read.
+		if [ "$safe" = no ] || ! limpet_safe "$line" yes || [ "$length" != "$bytes" ]; then continue; fi
 		sum=$(limpet_sum "$file")
 		limpet_say brought "${sum:--} $(($(wc -c <"$file"))) $file"
 	done
 }
 
-# Says who may change which part of a path that has no links in it. If one is there by now, the part is said to be a link.
+# Sets $real to the real path of a directory.
+limpet_real() {
+	real=$(cd "$1" && pwd -P && printf .) || return 1 # The dot keeps the line ends of the path.
+	real=${real%??}
+}
+
+# Reports whether a path is one that a line of an answer can have.
+limpet_fits() {
+	odd=$(printf '\n\r') # The carriage return keeps the newline.
+	case $1 in
+	*"${odd%?}"* | *"${odd#?}"*) return 1 ;;
+	esac
+}
+
+# Reports whether something is this user's, or root's, by a line of ls -ldn. It sets $owner and $length.
+limpet_owned() {
+	set -f
+	# shellcheck disable=SC2086
+	set -- $1
+	set +f
+	owner=${3-}
+	length=${5-}
+	[ "$owner" = "$uid" ] || [ "$owner" = 0 ]
+}
+
+# Reports whether nobody but this user and root can change what a line of ls -ldn is about. $2 is yes for the first one of a path, and no for those
+# above it. It is checkParts of bring.go, which has the last word.
+limpet_safe() {
+	limpet_owned "$1" || return 1
+	case $1 in
+	l*) return 1 ;;
+	?????w* | ????????w*) ;;
+	*) return 0 ;;
+	esac
+	if [ "$2" = yes ]; then return 1; fi
+	case $1 in
+	?????????[tT]*) return 0 ;;
+	esac
+	[ "$box" = yes ] && [ "$owner" = 0 ]
+}
+
+# Says who may change which part of a path that has no links in it, and sets $safe, by limpet_safe with $2. If a link is there by now, the part is said
+# to be one.
 limpet_parts() {
 	part=$1
+	safe=yes
+	first=$2
 	while :; do
-		limpet_say part "$(ls -ldn "$part")"
+		line=$(ls -ldn "$part")
+		limpet_say part "$line"
+		limpet_safe "$line" "$first" || safe=no
+		first=no
 		if [ "$part" = / ]; then break; fi
+		part=${part%/*}
+		part=${part:-/}
+	done
+}
+
+# Reports whether all links in a path are this user's, or root's. Others may lead anywhere.
+limpet_links() {
+	part=$1
+	while [ "$part" != / ]; do
+		if [ -h "$part" ] && ! limpet_owned "$(ls -ldn "$part")"; then return 1; fi
 		part=${part%/*}
 		part=${part:-/}
 	done
@@ -69,14 +130,41 @@ limpet_sum() {
 	fi | tr ' ' '\n' | grep -E '^[0-9a-f]{64}$'
 }
 
-# Makes $dir, for a program of $hash that is brought, and says what is in its way there, who may change it, and how much room there is.
+# Makes $dir, for a program of $hash that is brought, and says what is in its way there, who may change it, and how much room there is. Where another
+# user can change the way there, or what is there of it, nothing is made.
 limpet_place() (
 	umask 077
+	if ! limpet_links "$dir"; then
+		limpet_say taken "a link of another user is in the way there"
+		return 0
+	fi
+	if [ ! -e "$dir" ]; then
+		top=$dir
+		until [ -e "$top" ] || [ -h "$top" ]; do
+			top=${top%/*}
+			top=${top:-/}
+		done
+		limpet_real "$top" || return 1
+		top=$real
+		if ! limpet_fits "$top"; then
+			limpet_say taken "there is a line end in its path"
+			return 0
+		fi
+		if ! parts=$(limpet_parts "$top" no && [ "$safe" = yes ]); then
+			printf '%s\n' "$parts"
+			return 0
+		fi
+	fi
 	mkdir -p "$dir" || return 1
-	place=$(cd "$dir" && pwd -P) || return 1
+	limpet_real "$dir" || return 1
+	place=$real
+	if ! limpet_fits "$place"; then
+		limpet_say taken "there is a line end in its path"
+		return 0
+	fi
 	limpet_say real "$place"
 	own=$place/$hash
-	limpet_parts "$place"
+	limpet_parts "$place" yes
 	if [ -h "$own" ]; then # Who could change where it leads to is not known.
 		limpet_say taken "$own is a link: remove it there"
 	elif [ ! -e "$own" ]; then

@@ -3,6 +3,7 @@ package host_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -61,10 +62,13 @@ func TestWhatHasThePlaceOfTheProgram(t *testing.T) {
 		{"a link to a directory that others can write to", "rmdir $d; mkdir $d.x; chmod 777 $d.x; ln -s $d.x $d", true},
 		{"a directory that others can write to", "chmod 777 $d", true},
 		{"a link to a directory of the user's", "mv $d $d.x; ln -s $d.x $d", true},
+		{"a file that is too large to be read", "truncate -s 1T $f; chmod 700 $f", false},
 		{"a link that others can change", "s=${d%/bin/*}/safe; mv $d $s; ln -s $s $d; chmod 777 ${d%/*}", true},
 	}
 	if os.Getuid() == 0 {
-		places = append(places, place{"a file of another user", "cp $x $f; chown 12345 $f", false}, place{"a directory of another user", "chown 12345 $d", true})
+		places = append(places, place{"a file of another user", "cp $x $f; chown 12345 $f", false}, place{"a directory of another user", "chown 12345 $d", true},
+			place{"a link of another user above it", "l=${d%/bin/*}; rm -r $l; ln -s " + elsewhere + " $l; chown -h 12345 $l", true},
+			place{"a directory of another user above it", "l=${d%/bin/*}; rm -r $l/bin; chown 12345 $l", true})
 	}
 	for _, row := range places {
 		t.Run(row.name, func(t *testing.T) {
@@ -95,6 +99,52 @@ func TestWhatHasThePlaceOfTheProgram(t *testing.T) {
 			require.NoError(t, err)
 			assert.Empty(t, left)
 		})
+	}
+}
+
+// The lines of an answer cannot have any path. What others can write to has the path that would be left of one.
+func TestAPathThatNoLineCanHave(t *testing.T) {
+	program := tiny(t)
+	b, err := os.ReadFile(program)
+	require.NoError(t, err)
+	hash := fmt.Sprintf("%x", sha256.Sum256(b))
+	type odd struct {
+		name, left string
+		mode       fs.FileMode // of what is left
+		fits       bool
+		shell      string
+	}
+	var rows []odd
+	for _, shell := range []string{"sh", "bash", "busybox sh"} {
+		rows = append(rows, odd{"odd ", "odd", 0o777, true, shell}, odd{"two\nlines", "two", 0o777, false, shell},
+			odd{"return\r", "return", 0o777, false, shell}, odd{"end\n", "end", 0o777, false, shell}, odd{"last\n", "last", 0o700, false, shell})
+	}
+	for _, row := range rows {
+		if _, err := exec.LookPath(strings.Fields(row.shell)[0]); err != nil {
+			continue
+		}
+		home := testenv.TempDir(t)
+		place := filepath.Join(home, row.name)
+		for _, dir := range []string{"limpet", row.name, row.left} {
+			require.NoError(t, os.Mkdir(filepath.Join(home, dir), 0o700))
+		}
+		require.NoError(t, os.Chmod(filepath.Join(home, row.left), row.mode))
+		require.NoError(t, os.Symlink(place, filepath.Join(home, "limpet", "bin")))
+		other := filepath.Join("/var/tmp/limpet-"+uid()+"/bin", hash)
+		t.Cleanup(func() { require.NoError(t, os.RemoveAll(other)) }) // The hash is that of this test's program.
+		target := "exec:env -i GORACE=" + race + " HOME=" + home + " XDG_CACHE_HOME=" + home + " PATH=" + os.Getenv("PATH") + " " + row.shell
+		assert.True(t, bringing(t, target, host.Options{Executable: program}), "%q by %s", row.name, row.shell)
+		assert.False(t, bringing(t, target, host.Options{Executable: program}), "%q by %s: it is found", row.name, row.shell)
+		used, unused := place, other
+		if !row.fits {
+			used, unused = filepath.Dir(other), filepath.Join(place, hash)
+		}
+		assert.FileExists(t, filepath.Join(used, hash, "limpet-connect"), "%q by %s", row.name, row.shell)
+		assert.NoDirExists(t, unused, "%q by %s", row.name, row.shell)
+		left, err := os.ReadDir(filepath.Join(home, row.left))
+		require.NoError(t, err)
+		assert.Empty(t, left, "%q by %s", row.name, row.shell)
+		require.NoError(t, os.RemoveAll(other))
 	}
 }
 

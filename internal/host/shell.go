@@ -198,7 +198,7 @@ func (f *farShell) line() (word, rest string, err error) {
 		read += len(line) + 1
 		if text, ok := strings.CutPrefix(line, f.mark+" "); ok {
 			word, rest, _ = strings.Cut(text, " ")
-			return word, strings.TrimSpace(rest), nil
+			return word, rest, nil // A path may end in a blank.
 		}
 		if isEcho(line) {
 			return "", "", errEcho
