@@ -9,7 +9,8 @@ import (
 const mostBehind = 64 << 20
 
 // behind has the streams of the commands that have ended and whose output somebody may still read. Its mutex is taken behind
-// that of streams.
+// that of streams. A book abandons the streams of a command that it forgets, so that there are no more of them than commands that it keeps; but for those that
+// somebody reads just then, who are as many as there are connections at most, and those that end in that instant. These stay for as long as a reader is waited for.
 type behind struct {
 	mu   sync.Mutex
 	size int64 // bytes of all

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -107,4 +108,29 @@ func TestWhatIsNotedLastIsWhatRuns(t *testing.T) {
 	assert.Equal(t, "/second", dir)
 	b.note(command.Result{Dir: "/late", Started: started}) // As if the goroutine of an earlier one had stood still until now.
 	assert.Equal(t, "/second", dir)
+}
+
+// Commands that printed nothing keep no bytes for the readers that broke off. They are forgotten with their commands.
+func TestCommandsThatPrintNothingAreForgottenWithTheirReaders(t *testing.T) {
+	b := newBook(func(string, string) {}, func() Journal { return nil })
+	left := make(chan struct{})
+	s := quick{do: func(string) command.Result { <-left; return command.Result{} }}
+	for i := range mostRuns + 4*leastRuns {
+		r, _, err := b.begin(s, request{ID: strconv.Itoa(i), Away: int64(time.Hour)}, "", func() {})
+		require.NoError(t, err)
+		r.streams.leave(r.streams.join(0, 0), false)
+		left <- struct{}{}
+		<-r.over
+	}
+	b.close()
+	assert.LessOrEqual(t, len(b.order), mostRuns+leastRuns)
+	assert.LessOrEqual(t, len(b.behind.of), mostRuns+leastRuns)
+	assert.GreaterOrEqual(t, len(b.behind.of), mostRuns, "their readers may come back")
+	for _, r := range b.order {
+		r.streams.mu.Lock()
+		for _, reader := range r.streams.broken {
+			reader.gone.Stop()
+		}
+		r.streams.mu.Unlock()
+	}
 }
