@@ -205,6 +205,14 @@ commands that run there, stay.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var targets []host.Target // All of them are read first: a mistake ends no connection.
+			for _, said := range args {
+				t, err := host.Resolve(said)
+				if err != nil {
+					return noun.Usagef(cmd, "%w", err)
+				}
+				targets = append(targets, t)
+			}
 			ctx, stop := p.Until(cmd.Context())
 			defer stop()
 			shared, err := host.ListShared(ctx)
@@ -225,11 +233,7 @@ commands that run there, stay.`,
 				return err
 			}
 			var failed error
-			for _, said := range args {
-				t, err := host.Resolve(said)
-				if err != nil {
-					return noun.Usagef(cmd, "%w", err)
-				}
+			for _, t := range targets {
 				ended, err := end(func(s host.Shared) bool { return s.Target == t.String() })
 				if ended == 0 {
 					p.Note("there is no connection to %s", t)
