@@ -184,13 +184,20 @@ func TestASharedConnectionIsLost(t *testing.T) {
 func TestWhatClosesTheConnectionIsNamed(t *testing.T) {
 	sharing(t)
 	m := machineOf(t, "sh")
-	target := "exec:sh -c '" + strings.TrimPrefix(m.target, "exec:") + "; exec >&-; sleep 0.5'"
+	fifo := filepath.Join(m.home, "fifo")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	gate, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer gate.Close() // Nothing of it is kept.
+	target := "exec:sh -c '" + strings.TrimPrefix(m.target, "exec:") + "; exec >&-; read -r line <" + fifo + "'"
 	for _, share := range []bool{false, true} {
 		h := dial(t, target, &host.Options{Share: share, Reconnect: -1})
 		require.NoError(t, syscall.Kill(connectOf(h), syscall.SIGKILL))
 		_, err := h.List(testenv.Context(t), true)
 		require.ErrorIs(t, err, host.ErrLost)
 		assert.ErrorContains(t, err, "the connection is lost: sh has closed it")
+		_, err = gate.WriteString("\n") // It ends now.
+		require.NoError(t, err)
 	}
 }
 
