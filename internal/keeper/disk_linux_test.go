@@ -3,6 +3,8 @@ package keeper_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -48,9 +50,11 @@ func TestOnAFullDiskSessionsGoOnAndNewOnesAreRefused(t *testing.T) {
 
 // A keeper has kept room for writing down how its session ended, and its name is free.
 func TestASessionThatEndsOnAFullDiskIsToldHowAndFreesItsName(t *testing.T) {
-	dir := testenv.MountTmpfs(t, "size=256k", 0)
+	dir := testenv.MountTmpfs(t, "size=512k", 0)
 	r := registry(t, dir)
-	k := kept(t, r, "s", &keeper.Spec{Dir: "/tmp"})
+	init := filepath.Join(testenv.TempDir(t), strings.Repeat("i", 200))
+	require.NoError(t, os.WriteFile(init, nil, 0o600))
+	k := kept(t, r, "s", &keeper.Spec{Dir: "/tmp", InitFiles: slices.Repeat([]string{init}, 100)}) // A large record has room, too.
 	f, err := os.Create(filepath.Join(dir, "ballast"))
 	require.NoError(t, err)
 	for block := make([]byte, 4096); err == nil; {

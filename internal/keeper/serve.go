@@ -127,7 +127,11 @@ func (k *keeper) begin(listener net.Listener) error {
 		}
 	}
 	spec := k.record.Spec
-	if err := statedir.Reserve(k.dir); err != nil { // For how the session has ended.
+	record, err := json.Marshal(k.record) // Of any size, as it has the paths of a Spec.
+	if err == nil {
+		err = statedir.Reserve(k.dir, len(record)) // For how the session has ended.
+	}
+	if err != nil {
 		return err
 	}
 	if k.noting, err = openNoting(k.dir); err != nil {

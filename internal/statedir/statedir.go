@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/internal/errtext"
 	"github.com/limpet-sh/limpet/internal/private"
@@ -85,31 +86,70 @@ func WriteJSON(path string, v any) error {
 	return Write(path, append(b, '\n'))
 }
 
-// reserveFile is removed when there is no room for the last record.
+// reserveFile becomes the last record when there is no room for that, and is removed when there is.
 const (
 	reserveFile = "reserve"
 	reserveSize = 8 << 10
 )
 
-// Reserve keeps room in a directory for [WriteLastJSON]. A file system that copies on write may have none all the same.
-func Reserve(dir string) error {
-	room := make([]byte, reserveSize)
+// Reserve keeps room in a directory for [WriteLastJSON]: 8 KiB, and so many bytes more as a record is expected to have besides what has
+// a place in these. A file system that copies on write may have none all the same.
+func Reserve(dir string, more int) error {
+	room := make([]byte, reserveSize+more)
 	_, _ = rand.Read(room) // It never fails. Some file systems give zeros no room.
 	return private.WriteFile(filepath.Join(dir, reserveFile), room)
 }
 
-// WriteLastJSON is WriteJSON for the last record of a directory: how a job or a session has ended. If the disk is full, it
-// gives up the file of [Reserve], and writes the record into the room that this leaves. When the record is written, that file goes.
+// WriteLastJSON is WriteJSON for the last record of a directory: how a job or a session has ended. If the disk is full, the file of
+// [Reserve] becomes the record, so that no other program takes its room meanwhile. That may fail if the record is larger than the room.
+// When the record is written, the file is gone.
 func WriteLastJSON(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b = append(b, '\n')
 	reserve := filepath.Join(filepath.Dir(path), reserveFile)
-	err := WriteJSON(path, v)
-	if errtext.NoRoom(err) && os.Remove(reserve) == nil {
-		err = WriteJSON(path, v)
+	err = Write(path, b)
+	if errtext.NoRoom(err) {
+		if become(reserve, path, b) == nil {
+			return nil
+		}
+		if os.Remove(reserve) == nil { // A file system that copies on write needs other room.
+			err = Write(path, b)
+		}
 	}
 	if err == nil {
 		_ = os.Remove(reserve) // It may be gone.
 	}
 	return err
+}
+
+// become writes a file over one that is there, which gets its name then. It does not wait for what is no file, nor write over a file that
+// has another name, as in a backup.
+func become(there, path string, b []byte) error {
+	f, err := os.OpenFile(there, os.O_WRONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(int(f.Fd()), &st)
+	if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1) {
+		err = fs.ErrInvalid
+	}
+	if err == nil {
+		_, err = f.Write(b)
+	}
+	if err == nil {
+		err = f.Truncate(int64(len(b)))
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(there, path)
 }
 
 // Read reads a file of at most so many bytes. It does not wait for what is no file, and

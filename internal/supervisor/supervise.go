@@ -119,7 +119,7 @@ func (s *supervision) fail(err error) {
 func (s *supervision) begin() (err error) {
 	dir := s.order.Dir
 	s.process = Process{Supervisor: selfID(), Boot: boot(), Namespace: namespace(), Started: time.Now(), StartedUp: uptime.Now()}
-	if err = statedir.Reserve(dir); err != nil { // For how the job has ended.
+	if err = statedir.Reserve(dir, 0); err != nil { // For how the job has ended.
 		return err
 	}
 	if s.log, err = rolling.NewWriter(filepath.Join(dir, LogDir), s.order.Keep); err != nil {
