@@ -67,31 +67,27 @@ func usableDir(path string) error {
 	return err
 }
 
-// OpenFile is os.OpenFile, for flags with os.O_CREATE.
+// OpenFile is os.OpenFile, for flags with os.O_CREATE. A file that was there keeps its mode, which somebody may have given it.
 func OpenFile(path string, flag int) (*os.File, error) {
-	f, err := os.OpenFile(path, flag, fileMode)
-	if err != nil {
-		return nil, err
-	}
-	if err := usable(f); err != nil {
-		if flag&os.O_EXCL != 0 {
-			_ = os.Remove(path) // It was just made.
-		}
-		return nil, err
-	}
-	return f, nil
+	return open(flag, func(flag int) (*os.File, error) { return os.OpenFile(path, flag, fileMode) }, func() error { return os.Remove(path) })
 }
 
 // OpenIn is OpenFile for a file below root.
 func OpenIn(root *os.Root, name string, flag int) (*os.File, error) {
-	f, err := root.OpenFile(name, flag, fileMode)
-	if err != nil {
+	return open(flag, func(flag int) (*os.File, error) { return root.OpenFile(name, flag, fileMode) }, func() error { return root.Remove(name) })
+}
+
+// open opens a file by a function, which makes it if it is not there. Another one removes it.
+func open(flag int, by func(flag int) (*os.File, error), remove func() error) (*os.File, error) {
+	f, err := by(flag | os.O_EXCL)
+	switch {
+	case errors.Is(err, fs.ErrExist) && flag&os.O_EXCL == 0:
+		return by(flag)
+	case err != nil:
 		return nil, err
 	}
 	if err := usable(f); err != nil {
-		if flag&os.O_EXCL != 0 {
-			_ = root.Remove(name) // It was just made.
-		}
+		_ = remove() // It was just made.
 		return nil, err
 	}
 	return f, nil
@@ -125,7 +121,7 @@ func CreateTemp(dir, pattern string) (*os.File, error) {
 	return f, nil
 }
 
-// WriteFile writes a file, which it makes unless it is there.
+// WriteFile writes a file, which it makes unless it is there. It then keeps its mode.
 func WriteFile(path string, b []byte) error {
 	f, err := OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
@@ -159,14 +155,13 @@ func Touch(path string) error {
 	return f.Close()
 }
 
-// usable gives the owner of a file the rights that the umask has taken. It closes the file if it fails. What has something in it was
-// there, and keeps the mode that somebody has given it; what was opened to be cut is written anew, and is limpet's.
+// usable gives the owner of a file that was just made the rights that the umask has taken. It closes the file if it fails.
 func usable(f *os.File) error {
 	st, err := f.Stat()
-	if err == nil && st.Mode().IsRegular() && st.Size() == 0 && st.Mode().Perm()&fileMode != fileMode {
+	if err == nil && st.Mode().Perm()&fileMode != fileMode {
 		err = f.Chmod(st.Mode().Perm() | fileMode)
 		if errors.Is(err, fs.ErrPermission) {
-			err = nil // The file was there, and belongs to another user.
+			err = nil // Some file systems have one mode for all, and let nobody change it.
 		}
 	}
 	if err != nil {

@@ -83,15 +83,44 @@ func TestWhatIsThereIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// A log that the user has made readable alone, say.
-func TestAFileWithSomethingInItKeepsItsMode(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, []byte("text"), 0o600))
-	require.NoError(t, os.Chmod(file, 0o440))
-	f, err := private.OpenFile(file, os.O_RDONLY|os.O_CREATE)
+// A log that the user has made readable alone, say. Root can write it all the same.
+func TestAFileThatIsThereKeepsItsMode(t *testing.T) {
+	for _, text := range []string{"", "text"} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "file")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		require.NoError(t, os.Chmod(file, 0o440))
+		root, err := os.OpenRoot(dir)
+		require.NoError(t, err)
+		for _, flag := range []int{os.O_RDONLY | os.O_CREATE, os.O_WRONLY | os.O_CREATE | os.O_TRUNC, os.O_RDWR | os.O_CREATE} {
+			for _, open := range []func() (*os.File, error){
+				func() (*os.File, error) { return private.OpenFile(file, flag) },
+				func() (*os.File, error) { return private.OpenIn(root, "file", flag) },
+			} {
+				if f, err := open(); err == nil { // Only root may write it.
+					require.NoError(t, f.Close())
+				} else {
+					require.ErrorIs(t, err, fs.ErrPermission)
+				}
+			}
+		}
+		if err := private.WriteFile(file, []byte("new")); err != nil {
+			require.ErrorIs(t, err, fs.ErrPermission)
+		}
+		require.NoError(t, private.Touch(file))
+		st, err := os.Stat(file)
+		require.NoError(t, err)
+		assert.Equal(t, fs.FileMode(0o440), st.Mode().Perm(), "%q", text)
+		require.NoError(t, root.Close())
+	}
+}
+
+// A link to nothing is one to a file that is to be made.
+func TestALinkToNothingIsFollowed(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink("file", filepath.Join(dir, "link")))
+	require.NoError(t, private.WriteFile(filepath.Join(dir, "link"), []byte("text")))
+	text, err := os.ReadFile(filepath.Join(dir, "file"))
 	require.NoError(t, err)
-	require.NoError(t, f.Close())
-	st, err := os.Stat(file)
-	require.NoError(t, err)
-	assert.Equal(t, fs.FileMode(0o440), st.Mode().Perm())
+	assert.Equal(t, "text", string(text))
 }
