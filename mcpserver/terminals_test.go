@@ -339,7 +339,8 @@ func TestACreateThatIsCancelledTellsOfItsTerminal(t *testing.T) {
 	}()
 	testenv.Await(t, "the terminal", func() bool {
 		out, _ := d.call("terminal_list", object{"state": "running"})
-		return len(out["terminals"].([]any)) > 0
+		list := out["terminals"].([]any)
+		return len(list) > 0 && list[0].(object)["state"] == "running" // One that is starting would not start.
 	})
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
