@@ -324,6 +324,12 @@ func TestAKeeperThatCannotStartSaysWhy(t *testing.T) {
 	r.Execute = func(string) *exec.Cmd { return exec.Command("sh", "-c", "echo no luck >&2; exit 3") }
 	_, err := r.Session(testenv.Context(t), "s", &keeper.Spec{})
 	require.EqualError(t, err, `session: open "s": its keeper ended at once: no luck`)
+	// A keeper takes its socket away before it says why it ends.
+	r.Execute = func(dir string) *exec.Cmd {
+		return exec.Command("sh", "-c", `exec 3<&-; rm "$1/s"; sleep 0.3; echo no luck >&2; exit 3`, "sh", dir)
+	}
+	_, err = r.Session(testenv.Context(t), "s", &keeper.Spec{})
+	require.EqualError(t, err, `session: open "s": its keeper ended at once: no luck`)
 	r.Execute = func(string) *exec.Cmd { return exec.Command("/no/such/program") }
 	_, err = r.Session(testenv.Context(t), "s", &keeper.Spec{})
 	require.ErrorIs(t, err, fs.ErrNotExist)

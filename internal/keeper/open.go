@@ -107,7 +107,7 @@ func (r *Registry) open(ctx context.Context, op, name string, spec *Spec, fresh 
 		}
 		err = k.greet(ctx)
 		if err != nil && fresh {
-			err = cmp.Or(k.failed(err), err)
+			err = cmp.Or(k.failed(ctx, err), err)
 			r.giveUp(k)
 			return fail(err)
 		}
@@ -120,7 +120,7 @@ func (r *Registry) open(ctx context.Context, op, name string, spec *Spec, fresh 
 			if _, err := readRecord(k.dir()); err == nil {
 				k.forgetBefore()
 			}
-			return fail(k.failed(err))
+			return fail(k.failed(ctx, err))
 		case errors.Is(err, wire.ErrMoved): // Just now: another one is there.
 			k.Disconnect()
 			continue
@@ -139,10 +139,11 @@ func (r *Registry) open(ctx context.Context, op, name string, spec *Spec, fresh 
 func (k *Kept) dir() string { return filepath.Join(k.registry.dir, k.Record.ID) }
 
 // failed returns what a keeper said that could not start; nil if it is not gone.
-func (k *Kept) failed(err error) error {
+func (k *Kept) failed(ctx context.Context, err error) error {
 	if !errors.Is(err, wire.ErrGone) {
 		return nil
 	}
+	_ = k.registry.awaitEnd(ctx, k.Record.ID) // Its socket is gone before it says why. One that does not end says no more.
 	return fmt.Errorf("its keeper ended at once: %s", cmp.Or(readSaid(k.dir()), "it said nothing"))
 }
 

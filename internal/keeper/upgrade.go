@@ -284,7 +284,7 @@ func (k *keeper) startNext(ctx context.Context, to wire.Upgrade, spec Spec, clai
 // verify makes sure that a new keeper answers, is of the version, and has a shell in the directory.
 func (k *Kept) verify(ctx context.Context, version, dir string) error {
 	if err := k.greet(ctx); err != nil {
-		return cmp.Or(k.failed(err), fmt.Errorf("the new keeper: %w", err))
+		return cmp.Or(k.failed(ctx, err), fmt.Errorf("the new keeper: %w", err))
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, helloPatience, ErrMute)
 	defer cancel()
