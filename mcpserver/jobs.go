@@ -168,13 +168,14 @@ type jobIn struct {
 }
 
 // told is what else there is to tell with an answer about a job: what has happened in its
-// session. That the job has ended is in the answer, and not told again.
+// session. That the job has ended is in the answer, and not told again; to the registry of jobs it is told by now, so
+// it is put back also if the call was cancelled before.
 func (c *call) told(ctx context.Context, r *jobs.Registry, job jobs.Job) []string {
+	c.saw(r, job)
 	if ctx.Err() != nil {
 		return nil // Nobody may read it.
 	}
-	c.saw(r, job)
-	return c.notices(job.Session)
+	return c.noticesOf(job.Session)
 }
 
 // saw takes back the notice of a job's end, also one that is just being written.
@@ -183,16 +184,16 @@ func (c *call) saw(r *jobs.Registry, job jobs.Job) {
 		return
 	}
 	_, _ = r.Poll(job.ID, &jobs.PollOptions{Lines: -1, Bytes: 1, Since: &job.Output.End}) // It may be forgotten.
-	c.server.sessions.Seen(job.ID)
+	c.seen(job.ID)
 }
 
-// notices takes those of a session, if it is there.
-func (c *call) notices(session string) []string {
+// noticesOf takes those of a session, if it is there.
+func (c *call) noticesOf(session string) []string {
 	sess, err := c.server.sessions.Get(session)
 	if err != nil {
 		return nil
 	}
-	return c.server.notices(sess)
+	return c.notices(sess)
 }
 
 // noJob says which jobs there are, if the error is that there is not the one that was

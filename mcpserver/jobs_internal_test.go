@@ -17,6 +17,7 @@ import (
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
+	"github.com/limpet-sh/limpet/terminal"
 )
 
 func TestHowAJobEndedInAnAnswer(t *testing.T) {
@@ -153,4 +154,32 @@ func TestACancelledAnswerTakesNoNotices(t *testing.T) {
 		return len(notices) > 0
 	})
 	assert.Contains(t, notices[0], id)
+}
+
+// By what a call does, an end may be known before its answer is made. Also where it was cancelled by then, the end is told next.
+func TestACallThatIsCancelledEarlyLeavesTheEndToBeTold(t *testing.T) {
+	c, id := jobCall(t, session.Options{}, "exit 3")
+	r, err := c.server.sessions.Jobs()
+	require.NoError(t, err)
+	testenv.Await(t, "the end of the job", func() bool {
+		job, err := r.Get(id)
+		return err == nil && job.State.Finished()
+	})
+	sess, err := c.server.sessions.Get("default")
+	require.NoError(t, err)
+	one, err := sess.StartTerminal(testenv.Context(t), terminal.Spec{Argv: []string{"sleep", "1000"}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = logOfJob(ctx, c, jobLogIn{Job: id})
+	require.NoError(t, err)
+	killed, err := killTerminal(ctx, c, terminalIn{Terminal: one.ID()})
+	require.NoError(t, err)
+	require.True(t, killed.Killed)
+	assert.Empty(t, sess.Notices())
+	c.complete(ctx)
+	told := sess.Notices()
+	require.Len(t, told, 2)
+	assert.Contains(t, told, "job "+id+" (exit 3) has ended: exit 3")
+	assert.Contains(t, told, "a call was cancelled that has ended terminal "+one.ID()+" (sleep 1000)")
 }

@@ -44,7 +44,7 @@ func listJobs(ctx context.Context, c *call, in jobListIn) (jobListOut, error) {
 		}
 	}
 	if in.Session != "" && ctx.Err() == nil {
-		out.Notices = c.notices(in.Session)
+		out.Notices = c.noticesOf(in.Session)
 	}
 	return out, nil
 }

@@ -32,8 +32,8 @@ type place struct {
 
 // told notes what an answer tells of a session, and returns what the answer should call it: "" if the
 // answer before told of the same session. It also reports whether the session is in another directory than
-// that answer said.
-func (p *places) told(sessions *session.Registry, info session.Info) (named string, moved bool) {
+// that answer said. undo has it not told.
+func (p *places) told(sessions *session.Registry, info session.Info) (named string, moved bool, undo func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.of[info.Name]
@@ -48,11 +48,23 @@ func (p *places) told(sessions *session.Registry, info session.Info) (named stri
 	}
 	now := place{info.Created, info.Dir}
 	p.of[info.Name] = now
+	undo = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch {
+		case p.of[info.Name] != now: // Another answer has told of it since.
+		case ok:
+			p.of[info.Name] = last
+		default:
+			delete(p.of, info.Name)
+		}
+	}
 	switch {
 	case ok && last.made.Equal(now.made):
-		return "", last.dir != info.Dir
 	case p.used[info.Name].Equal(now.made):
-		return "session " + info.Name, ok && last.dir != info.Dir
+		named = "session " + info.Name
+	default:
+		named = "new session " + info.Name
 	}
-	return "new session " + info.Name, ok && last.dir != info.Dir
+	return named, ok && last.dir != info.Dir, undo
 }

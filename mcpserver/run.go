@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
@@ -193,17 +194,23 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	if waited := res.Started.Sub(called); ahead.command != "" && waited >= worthWaiting {
 		out.WaitedSeconds, out.WaitedFor = rounded(waited), brief(ahead.command)
 	}
+	var once sync.Once
+	tell := func(format string) {
+		once.Do(func() { sess.Notify(fmt.Sprintf(format, brief(in.Command), out.end(), out.ResultID)) })
+	}
+	unread := func() { tell("a call was cancelled (%s): its command %s, and result %s has what it printed") }
 	if ctx.Err() != nil || c.server.queues.hasLeft(own) { // Nobody may read it.
-		sess.Notify(fmt.Sprintf("a call was cancelled (%s): its command %s, and result %s has what it printed", brief(in.Command), out.end(), out.ResultID))
+		unread()
 		return out, nil
 	}
 	if info, err := sess.Info(ctx); err == nil { // Else the answer counts all the same.
-		out.named, out.moved = c.server.places.told(c.server.sessions, info)
+		out.named, out.moved = c.place(info)
 	}
-	out.Notices = c.server.notices(sess)
+	out.Notices = c.notices(sess)
 	if doubted {
-		sess.Notify(fmt.Sprintf("the command of an earlier call (%s) %s: result %s has what it printed", brief(in.Command), out.end(), out.ResultID))
+		tell("the command of an earlier call (%s) %s: result %s has what it printed")
 	}
+	c.ifUnread(unread)
 	return out, nil
 }
 
@@ -224,7 +231,7 @@ func (c *call) restarted(ctx context.Context, sess *session.Session, in runIn) (
 	if err != nil {
 		return runOut{}, refused(err)
 	}
-	c.server.places.told(c.server.sessions, info)
+	c.place(info)
 	return runOut{Session: in.Session, Status: statusRestarted, Dir: info.Dir, moved: true}, nil
 }
 

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/limpet-sh/limpet/jobs"
@@ -27,9 +28,12 @@ func startBackground(ctx context.Context, c *call, sess *session.Session, in run
 		return none(refused(err))
 	}
 	c.server.followed.changed()
-	out := runOut{Session: in.Session, Status: statusBackground, Dir: job.Dir, Job: jobOf(job), Notices: c.server.notices(sess)}
+	c.ifUnread(func() {
+		sess.Notify(fmt.Sprintf("a call was cancelled that has started job %s (%s)", job.ID, brief(job.Command)))
+	})
+	out := runOut{Session: in.Session, Status: statusBackground, Dir: job.Dir, Job: jobOf(job), Notices: c.notices(sess)}
 	if info, err := sess.Info(ctx); err == nil { // The job runs all the same.
-		out.named, _ = c.server.places.told(c.server.sessions, info)
+		out.named, _ = c.place(info)
 	}
 	if in.Stdin != nil {
 		if err := c.server.feed(job.ID, *in.Stdin, !in.KeepStdinOpen); err != nil {

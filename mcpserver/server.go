@@ -242,15 +242,6 @@ func (h errorsOnly) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelError && h.Handler.Enabled(ctx, level)
 }
 
-// notices are what there is to tell of a session.
-func (s *Server) notices(sess *session.Session) []string {
-	notices := sess.Notices()
-	for i, text := range notices {
-		notices[i] = s.opts.Explain(errors.New(text))
-	}
-	return notices
-}
-
 // Close ends the connections of all clients, with the calls that are under way, and waits
 // for what the server has started; some seconds at most, where clients do not read what they
 // are sent. Sessions stay. It is safe to call twice.

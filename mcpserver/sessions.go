@@ -149,7 +149,7 @@ func forkSession(ctx context.Context, c *call, in forkIn) (forkOut, error) {
 	if err != nil {
 		return forkOut{}, refused(err)
 	}
-	c.server.places.told(c.server.sessions, info)
+	c.place(info)
 	return forkOut{in.Session, in.NewSession, info.Dir}, nil
 }
 
@@ -190,7 +190,7 @@ func rollbackSession(ctx context.Context, c *call, in checkpointIn) (rollbackOut
 	if err != nil {
 		return rollbackOut{}, refused(err)
 	}
-	c.server.places.told(c.server.sessions, info)
+	c.place(info)
 	return rollbackOut{in.Session, in.Checkpoint, info.Dir, restart.Lost}, nil
 }
 

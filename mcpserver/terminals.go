@@ -167,35 +167,27 @@ func commandOf(info terminal.Info) string {
 	return cmp.Or(info.Line, strings.Join(info.Argv, " "))
 }
 
-// told is a terminal for an answer, with what there is to tell of its session. The end that
+// toldOf is a terminal for an answer, with what there is to tell of its session. The end that
 // it shows is no news any more. Of a call that was cancelled nobody may read the answer:
-// then the news stay. Whoever shows more of the terminal takes the Info before that: an end
-// that comes between is told next time.
-func (s *Server) told(ctx context.Context, info terminal.Info) (out terminalOut, notices []string) {
+// then the news stay for the next one. Whoever shows more of the terminal takes the Info
+// before that: an end that comes between is told next time.
+func (c *call) toldOf(ctx context.Context, info terminal.Info) (out terminalOut, notices []string) {
 	out = terminalOf(info)
+	if info.State.Ended() {
+		c.seen(info.ID)
+	}
 	if ctx.Err() != nil {
 		return out, nil
 	}
-	s.seen(info)
-	if sess, err := s.sessions.Get(info.Session); err == nil { // Else it is closed.
-		notices = s.notices(sess)
-	}
-	return out, notices
-}
-
-// seen takes back the notice of an end that is told.
-func (s *Server) seen(info terminal.Info) {
-	if info.State.Ended() {
-		s.sessions.Seen(info.ID)
-	}
+	return out, c.noticesOf(info.Session)
 }
 
 // unreached adds what a model can do about it to an error of a terminal.
-func (s *Server) unreached(err error) error {
+func (c *call) unreached(err error) error {
 	at, ok := errors.AsType[*terminal.Error](err)
 	switch {
 	case ok && errors.Is(err, terminal.ErrEnded):
-		s.sessions.Seen(at.ID)
+		c.seen(at.ID)
 		return fmt.Errorf("%w; terminal_screen has what it has shown last, and terminal_create starts another one", err)
 	case errors.Is(err, terminal.ErrTooMany):
 		return fmt.Errorf("%w: see terminal_list and terminal_kill", err)

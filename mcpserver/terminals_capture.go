@@ -58,7 +58,7 @@ func captureTerminal(ctx context.Context, c *call, in captureIn) (out captureOut
 	if err != nil {
 		return out, err
 	}
-	out.Terminal, out.Notices = c.server.told(ctx, info)
+	out.Terminal, out.Notices = c.toldOf(ctx, info)
 	return out, nil
 }
 

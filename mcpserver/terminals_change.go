@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/limpet-sh/limpet/terminal"
 )
@@ -32,9 +33,9 @@ func resizeTerminal(ctx context.Context, c *call, in resizeIn) (resizedOut, erro
 		return resizedOut{}, err
 	}
 	if err := t.Resize(terminal.Size{Cols: in.Columns, Rows: in.Rows}); err != nil {
-		return resizedOut{}, c.server.unreached(err)
+		return resizedOut{}, c.unreached(err)
 	}
-	out, notices := c.server.told(ctx, t.Info())
+	out, notices := c.toldOf(ctx, t.Info())
 	return resizedOut{out, notices}, nil
 }
 
@@ -48,7 +49,13 @@ func killTerminal(ctx context.Context, c *call, in terminalIn) (killedOut, error
 		return killedOut{}, err
 	}
 	c.server.followed.changed()
-	out, notices := c.server.told(ctx, t.Info())
+	info := t.Info()
+	if !ended {
+		c.ifUnread(func() {
+			c.notify(info.Session, fmt.Sprintf("a call was cancelled that has ended terminal %s (%s)", info.ID, brief(commandOf(info))))
+		})
+	}
+	out, notices := c.toldOf(ctx, info)
 	return killedOut{out, !ended, notices}, nil
 }
 

@@ -26,7 +26,7 @@ type terminalsOut struct {
 // mostListed is how many terminals a list has, unless the call says otherwise.
 const mostListed = 50
 
-func listTerminals(_ context.Context, c *call, in terminalsIn) (terminalsOut, error) {
+func listTerminals(ctx context.Context, c *call, in terminalsIn) (terminalsOut, error) {
 	out := terminalsOut{Terminals: []terminalOut{}}
 	in.Session = c.server.named(in.Session)
 	list, err := c.server.terminals()
@@ -53,8 +53,11 @@ func listTerminals(_ context.Context, c *call, in terminalsIn) (terminalsOut, er
 		slices.SortStableFunc(list, func(a, b terminal.Info) int { return a.Created.Compare(b.Created) })
 	}
 	for _, info := range list {
-		c.server.seen(info)
-		out.Terminals = append(out.Terminals, terminalOf(info))
+		one := terminalOf(info)
+		if info.State.Ended() && ctx.Err() == nil {
+			c.seen(info.ID)
+		}
+		out.Terminals = append(out.Terminals, one)
 	}
 	return out, nil
 }

@@ -64,19 +64,19 @@ func lookAtScreen(ctx context.Context, c *call, in lookIn) (screenOut, error) {
 		}
 		out.image = image.Bytes()
 	}
-	out.Terminal, out.Notices = c.server.told(ctx, info)
+	out.Terminal, out.Notices = c.toldOf(ctx, info)
 	return out, nil
 }
 
 // screen is the answer that shows the screen of a terminal.
-func (s *Server) screen(ctx context.Context, t *terminal.Terminal) (screenOut, error) {
+func (c *call) screen(ctx context.Context, t *terminal.Terminal) (screenOut, error) {
 	info := t.Info()
 	picture, err := t.Screen()
 	if err != nil {
 		return screenOut{}, err
 	}
-	out := screenOut{Screen: shownOf(picture.Screen, 0, s.opts.AnswerLimit)}
-	out.Terminal, out.Notices = s.told(ctx, info)
+	out := screenOut{Screen: shownOf(picture.Screen, 0, c.server.opts.AnswerLimit)}
+	out.Terminal, out.Notices = c.toldOf(ctx, info)
 	return out, nil
 }
 

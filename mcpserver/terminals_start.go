@@ -59,17 +59,19 @@ func createTerminal(ctx context.Context, c *call, in createIn) (screenOut, error
 	t, err := sess.StartTerminal(ctx, spec)
 	c.server.followed.changed()
 	if err != nil {
-		if at, ok := errors.AsType[*terminal.Error](err); ok {
-			c.server.sessions.Seen(at.ID) // That it has failed is told here.
+		if at, ok := errors.AsType[*terminal.Error](err); ok && ctx.Err() == nil { // Else it is not started, as its client wants it.
+			c.seen(at.ID) // That it has failed is told here.
 		}
-		return none(c.server.unreached(err))
+		return none(c.unreached(err))
 	}
 	started.Store(t)
+	c.ifUnread(func() {
+		if info := t.Info(); !info.State.Ended() { // Else its end is told.
+			sess.Notify(fmt.Sprintf("a call was cancelled that has started terminal %s (%s): it runs on", info.ID, brief(commandOf(info))))
+		}
+	})
 	settle(ctx, t, 0, patience(in.Settle))
-	if ctx.Err() != nil {
-		sess.Notify(fmt.Sprintf("a call was cancelled that has started terminal %s (%s): it runs on", t.ID(), brief(commandOf(t.Info()))))
-	}
-	return c.server.screen(ctx, t)
+	return c.screen(ctx, t)
 }
 
 // A program is taken for quiet when it has printed nothing for so long, and defaultSettle

@@ -352,6 +352,16 @@ func TestACreateThatIsCancelledTellsOfItsTerminal(t *testing.T) {
 	assert.Contains(t, told[0], "exec sleep 1000): it runs on")
 }
 
+func TestACreateThatIsRefusedTakesNoNotices(t *testing.T) {
+	d := newDesk(t, setup{sessions: session.Options{Terminals: &terminal.Options{MaxRunning: 1}}})
+	d.create(object{"session": "s", "settle_seconds": 0})
+	s, err := d.sessions.Get("s")
+	require.NoError(t, err)
+	s.Notify("news")
+	assert.Contains(t, d.refuse("terminal_create", object{"session": "s"}), "see terminal_list and terminal_kill")
+	assert.Equal(t, []any{"news"}, d.run("s", "true")["notices"])
+}
+
 func TestATerminalWaitsForTheCommandOfItsSession(t *testing.T) {
 	messages := make(chan string, 1000)
 	d := newDesk(t, setup{

@@ -64,13 +64,13 @@ func sendKeys(ctx context.Context, c *call, typing *turns, in sendIn) (screenOut
 	from, n, err := typeAll(ctx, t, in.inputs)
 	done()
 	if err != nil {
-		if err = c.server.unreached(err); n > 0 {
+		if err = c.unreached(err); n > 0 {
 			err = fmt.Errorf("%d of %d keys were typed: %w", n, len(in.inputs), err)
 		}
 		return none(err)
 	}
 	settle(ctx, t, from, patience(in.Settle))
-	return c.server.screen(ctx, t)
+	return c.screen(ctx, t)
 }
 
 // keyGap is between two keys. Programs take what comes at once for a paste: tmux within a

@@ -51,9 +51,9 @@ func waitForTerminal(ctx context.Context, c *call, in waitIn) (waitOut, error) {
 	if got.Reason == terminal.WaitInterrupted {
 		out.Reason = "cancelled"
 	} else if err != nil {
-		return none(c.server.unreached(err))
+		return none(c.unreached(err))
 	}
-	shown, err := c.server.screen(ctx, t)
+	shown, err := c.screen(ctx, t)
 	if err != nil {
 		return none(err)
 	}

@@ -63,6 +63,52 @@ type call struct {
 
 	stdin    string                 // what its command reads
 	waitsFor atomic.Pointer[string] // what holds it up, for its client
+	unread   []func()               // put back what the answer tells once, should nobody read it
+}
+
+// ifUnread has something done if the call is cancelled before its answer is complete: nobody reads that then. What an answer
+// tells once is to be put back so, for the next one. A look at the context before it is taken does not suffice.
+func (c *call) ifUnread(do func()) { c.unread = append(c.unread, do) }
+
+// notices takes what there is to tell of a session.
+func (c *call) notices(sess *session.Session) []string {
+	notices, putBack := sess.TakeNotices()
+	c.ifUnread(putBack)
+	for i, text := range notices {
+		notices[i] = c.server.opts.Explain(errors.New(text))
+	}
+	return notices
+}
+
+// seen takes back the notice of the end of a job or a terminal, which the answer shows.
+func (c *call) seen(id string) {
+	c.server.sessions.Seen(id)
+	c.ifUnread(func() { c.server.sessions.Unseen(id) })
+}
+
+// place notes that the answer tells where a session is: see places.told.
+func (c *call) place(info session.Info) (named string, moved bool) {
+	named, moved, undo := c.server.places.told(c.server.sessions, info)
+	c.ifUnread(undo)
+	return named, moved
+}
+
+// notify queues something to tell of a session, if it is there.
+func (c *call) notify(session, text string) {
+	if sess, err := c.server.sessions.Get(session); err == nil {
+		sess.Notify(text)
+	}
+}
+
+// complete decides whether the answer is one that is read. One that a server sends that is being closed may be read
+// nevertheless: what it told once is told twice then, and not never.
+func (c *call) complete(ctx context.Context) {
+	if ctx.Err() == nil {
+		return
+	}
+	for _, do := range c.unread {
+		do()
+	}
 }
 
 // add offers a tool.
@@ -80,18 +126,15 @@ func add[In any, Out answer](s *Server, t tool[In, Out]) {
 	if s.opts.Structured {
 		offered.OutputSchema = schemaOf[Out]()
 	}
-	answers := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	answers := func(ctx context.Context, c *call) (*mcp.CallToolResult, error) {
 		var in In
-		wrong := schemas.decode(req.Params.Arguments, &in, max(s.opts.MaxTimeout, DefaultMaxTimeout).Seconds())
+		wrong := schemas.decode(c.request.Params.Arguments, &in, max(s.opts.MaxTimeout, DefaultMaxTimeout).Seconds())
 		if t.check != nil {
 			wrong = wrong.and(t.check(s, &in))
 		}
 		if len(wrong) > 0 {
 			return failed(wrong.text(t.name, t.example)), nil
 		}
-		ctx, free := s.bounded(ctx)
-		defer free()
-		c := &call{server: s, request: req}
 		out, err := t.call(context.WithValue(ctx, callerKey{}, c), c, in)
 		if needed, ok := errors.AsType[*inputNeeded](err); ok {
 			return needed.result(), nil
@@ -105,8 +148,13 @@ func add[In any, Out answer](s *Server, t tool[In, Out]) {
 		return s.success(out)
 	}
 	s.mcp.AddTool(offered, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		res, err := answers(ctx, req)
-		return s.masked(res), err
+		ctx, free := s.bounded(ctx)
+		defer free()
+		c := &call{server: s, request: req}
+		res, err := answers(ctx, c)
+		res = s.masked(res)
+		c.complete(ctx)
+		return res, err
 	})
 }
 

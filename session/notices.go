@@ -15,12 +15,20 @@ import (
 type notices struct {
 	mu     sync.Mutex
 	queues map[string]*queue // by session
-	seen   []string          // ids of what callers know to have ended: it may be queued later; the last mostSeen
+	seen   []known           // ends that callers know of, and that may be queued later; the last mostSeen
+}
+
+// known is the end of a job or a terminal that callers know of.
+type known struct {
+	about    string
+	callers  int    // how many have seen it, or have taken a notice of it
+	session  string // where withheld belongs
+	withheld notice // the notice of it that is not told; its text is empty if none came
 }
 
 // mostSeen bounds what is remembered of ends that callers know. It takes no longer than
-// moments until they are queued.
-const mostSeen = 100
+// moments until they are queued; but a list may show hundreds of them, and be cancelled.
+const mostSeen = 1000
 
 // queue is what there is to tell of one session.
 type queue struct {
@@ -39,12 +47,19 @@ const mostNotices = 50
 // add queues a notice that is not about an end. What is queued already is not queued twice.
 func (n *notices) add(session, text string) { n.put(session, notice{text: text}) }
 
+// put queues a notice, unless it is of an end that callers know of: then it is withheld.
 func (n *notices) put(session string, one notice) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if one.about != "" && slices.Contains(n.seen, one.about) {
+	if k := n.find(one.about); k != nil {
+		k.session, k.withheld = session, one
 		return
 	}
+	n.queue(session).add(one)
+}
+
+// queue returns the queue of a session, and makes it if there is none. The caller holds mu.
+func (n *notices) queue(session string) *queue {
 	if n.queues == nil {
 		n.queues = make(map[string]*queue)
 	}
@@ -53,8 +68,16 @@ func (n *notices) put(session string, one notice) {
 		q = &queue{}
 		n.queues[session] = q
 	}
+	return q
+}
+
+// add appends a notice, unless it is there, or the end that it tells is told by another one.
+func (q *queue) add(one notice) {
+	there := slices.ContainsFunc(q.list, func(other notice) bool {
+		return other == one || one.about != "" && other.about == one.about
+	})
 	switch {
-	case slices.Contains(q.list, one):
+	case there:
 	case len(q.list) >= mostNotices:
 		q.dropped++
 	default:
@@ -63,17 +86,24 @@ func (n *notices) put(session string, one notice) {
 }
 
 // take empties a queue.
-func (n *notices) take(session string) (texts []string) {
+func (n *notices) take(session string) (taken queue) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	q := n.queues[session]
 	if q == nil {
-		return nil
+		return queue{}
 	}
 	delete(n.queues, session)
 	for _, one := range q.list {
-		texts = append(texts, one.text)
 		n.know(one.about)
+	}
+	return *q
+}
+
+// texts are the notices of a queue as callers get them.
+func (q queue) texts() (texts []string) {
+	for _, one := range q.list {
+		texts = append(texts, one.text)
 	}
 	if q.dropped > 0 {
 		texts = append(texts, fmt.Sprintf("%d more notices were dropped", q.dropped))
@@ -81,22 +111,94 @@ func (n *notices) take(session string) (texts []string) {
 	return texts
 }
 
-// drop takes back what tells the end of a job or a terminal.
-func (n *notices) drop(about string) {
+// putBack undoes take: the notices are queued again, before those that came later. An end that another caller knows of
+// meanwhile is withheld.
+func (n *notices) putBack(session string, taken queue) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.know(about)
-	for _, q := range n.queues {
-		q.list = slices.DeleteFunc(q.list, func(one notice) bool { return one.about == about })
+	later := n.queue(session)
+	q := &queue{dropped: taken.dropped + later.dropped}
+	n.queues[session] = q
+	for _, one := range taken.list {
+		n.forget(one.about)
+		if k := n.find(one.about); k != nil {
+			k.session, k.withheld = session, one
+			continue
+		}
+		q.add(one)
+	}
+	for _, one := range later.list {
+		q.add(one)
 	}
 }
 
-// know remembers that an end is known. The caller holds mu.
-func (n *notices) know(about string) {
-	if about != "" && !slices.Contains(n.seen, about) {
-		n.seen = append(n.seen, about)
-		n.seen = n.seen[max(0, len(n.seen)-mostSeen):]
+// drop withholds the notice of the end of a job or a terminal, also one that is still to come: one caller more knows of it.
+// "" is what notices are about that tell no end: they stay.
+func (n *notices) drop(about string) {
+	if about == "" {
+		return
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.know(about)
+	k := n.find(about)
+	for session, q := range n.queues {
+		q.list = slices.DeleteFunc(q.list, func(one notice) bool {
+			if one.about != about {
+				return false
+			}
+			k.session, k.withheld = session, one
+			return true
+		})
+	}
+}
+
+// undrop undoes drop. It returns what is known of the end if no caller knows of it any more, else nil.
+func (n *notices) undrop(about string) *known {
+	if about == "" {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	was := known{about: about}
+	if k := n.find(about); k != nil {
+		was = *k
+	}
+	if n.forget(about); n.find(about) != nil {
+		return nil
+	}
+	return &was
+}
+
+// find returns what is known of an end, nil if no caller knows of it. The caller holds mu.
+func (n *notices) find(about string) *known {
+	i := slices.IndexFunc(n.seen, func(k known) bool { return k.about == about })
+	if i < 0 {
+		return nil
+	}
+	return &n.seen[i]
+}
+
+// know remembers that one caller more knows of an end; "" is none. The caller holds mu.
+func (n *notices) know(about string) {
+	if about == "" {
+		return
+	}
+	k := n.find(about)
+	if k == nil {
+		n.seen = append(n.seen, known{about: about})
+		n.seen = n.seen[max(0, len(n.seen)-mostSeen):]
+		k = &n.seen[len(n.seen)-1]
+	}
+	k.callers++
+}
+
+// forget undoes know. The caller holds mu.
+func (n *notices) forget(about string) {
+	if k := n.find(about); k != nil {
+		k.callers--
+	}
+	n.seen = slices.DeleteFunc(n.seen, func(k known) bool { return k.callers == 0 })
 }
 
 // Notices takes what has happened in the session since somebody asked last, a sentence
@@ -107,11 +209,30 @@ func (n *notices) know(about string) {
 // Those of a session that is closed are for the next of its name, if it was closed for being
 // idle; else they are gone.
 func (s *Session) Notices() []string {
+	texts, _ := s.TakeNotices()
+	return texts
+}
+
+// TakeNotices is [Session.Notices] for a caller that may find out later that it cannot pass them on. Then it calls putBack,
+// and the next caller gets them, before those that came meanwhile, except ends that another caller has seen by then. Calling
+// putBack twice is calling it once. Those of a session that was closed meanwhile are for the next of its name, or gone, as with
+// Notices.
+func (s *Session) TakeNotices() (texts []string, putBack func()) {
 	s.r.gather()
 	if s.isClosing() {
-		return nil
+		return nil, func() {}
 	}
-	return s.r.notices.take(s.name)
+	taken := s.r.notices.take(s.name)
+	return taken.texts(), sync.OnceFunc(func() {
+		s.mu.Lock()
+		reaped := s.reaped
+		s.mu.Unlock()
+		s.r.mu.Lock() // remove comes before or after.
+		defer s.r.mu.Unlock()
+		if reaped || s.r.sessions[s.name] == s {
+			s.r.notices.putBack(s.name, taken)
+		}
+	})
 }
 
 func (s *Session) isClosing() bool {
@@ -121,10 +242,31 @@ func (s *Session) isClosing() bool {
 }
 
 // Seen takes back the notice that tells the end of a job or a terminal, by its ID, also one
-// that is still to come: the caller has seen it.
+// that is still to come: the caller has seen it. An empty ID is that of none.
 func (r *Registry) Seen(id string) {
 	r.gather()
 	r.notices.drop(id)
+}
+
+// Unseen undoes one call of Seen, for a caller that could not pass on what it has seen. If no other caller knows of the end,
+// the next Notices tell it, also that of a job whose registry takes it for told, as by [jobs.Registry.Log]. That other callers
+// know is remembered of the last 1000 ends.
+func (r *Registry) Unseen(id string) {
+	k := r.notices.undrop(id)
+	switch {
+	case k == nil:
+	case k.withheld.text != "":
+		r.tell(k.session, k.withheld)
+	default:
+		registry, _ := r.opened()
+		if registry == nil {
+			return
+		}
+		job, err := registry.Get(id)
+		if err == nil && job.State.Finished() && job.Exit != nil && job.Exit.Ended.After(r.made) { // Else it is old.
+			r.tell(job.Session, toldOf(jobs.Event{Kind: jobs.Completed, Job: &job}))
+		}
+	}
 }
 
 // gather queues what jobs have to tell.

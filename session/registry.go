@@ -28,6 +28,7 @@ import (
 // processes end them.
 type Registry struct {
 	opts Options
+	made time.Time
 
 	mu       sync.Mutex
 	sessions map[string]*Session
@@ -74,7 +75,7 @@ func New(opts *Options) (*Registry, error) {
 			return nil, err
 		}
 	}
-	r := &Registry{opts: o, sessions: make(map[string]*Session), lapsed: make(map[string]string), over: make(chan struct{})}
+	r := &Registry{opts: o, made: time.Now(), sessions: make(map[string]*Session), lapsed: make(map[string]string), over: make(chan struct{})}
 	r.reaper = newReaper(r, o.IdleTimeout)
 	return r, nil
 }
