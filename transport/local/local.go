@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/transport"
 )
@@ -66,7 +68,7 @@ func (Transport) Start(ctx context.Context, spec transport.Spec) (transport.Conn
 		return fail(err)
 	}
 	if err := proc.Start(cmd); err != nil {
-		if errors.Is(err, syscall.EBADF) && len(spec.Files) > 0 { // Their numbers are above the limit (dup(2)).
+		if errors.Is(err, syscall.EBADF) && beyondLimit(cmd) {
 			err = &fs.PathError{Op: "fork/exec", Path: spec.Path, Err: syscall.EMFILE}
 		}
 		return fail(err)
@@ -79,6 +81,32 @@ func (Transport) Start(ctx context.Context, spec transport.Spec) (transport.Conn
 	c.drains.Go(c.stderr.drain)
 	go c.wait()
 	return c, nil
+}
+
+// beyondLimit reports whether the files of a command cannot have their numbers in its process, for the limit of open files. That
+// is EBADF (dup(2)), as where one of them is not open. Package syscall moves those that are in the way, and a pipe of its own,
+// behind the highest one.
+func beyondLimit(cmd *exec.Cmd) bool {
+	const spare = 2
+	files := slices.Clone(cmd.ExtraFiles)
+	for _, of := range []any{cmd.Stdin, cmd.Stdout, cmd.Stderr} { // Pipes, where Spec has none.
+		f, _ := of.(*os.File)
+		files = append(files, f)
+	}
+	highest := len(files)
+	for _, f := range files {
+		if f == nil {
+			continue
+		}
+		fd := int(f.Fd())
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+			return false
+		}
+		highest = max(highest, fd)
+	}
+	var limit unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	return err == nil && uint64(highest+len(files)+spare) >= uint64(limit.Cur)
 }
 
 type conn struct {
