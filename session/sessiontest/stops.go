@@ -51,7 +51,7 @@ func idleTimeoutStops(t *testing.T, s session.Handle) {
 // the session nothing either way, and is not told as if it did.
 func timeoutStopsACommandWithStdin(t *testing.T, s session.Handle) {
 	run(t, s, "x=kept")
-	res, err := s.Do(testenv.Context(t), command.Request{Script: "cat; sleep 1000", Stdin: strings.NewReader("in"), Timeout: 300 * time.Millisecond})
+	res, err := s.Do(testenv.Context(t), command.Request{Script: "cat; sleep 1000", Stdin: strings.NewReader("in"), Timeout: 2 * time.Second})
 	require.ErrorIs(t, err, shell.ErrTimeout)
 	assert.Regexp(t, `^command stopped: timeout.* \((it ran in a bash of its own|the shell kept its state), \d process(es)? signalled\)$`, err.Error())
 	var stop *shell.InterruptError
