@@ -181,7 +181,8 @@ func (h *Host) asking(by http.RoundTripper) *jsonhttp.Client {
 	return jsonhttp.NewClient(by, jsonhttp.Errors{Gone: wire.ErrGone, Unreachable: wire.ErrUnreachable, Closed: errClosed, Said: h.said})
 }
 
-// said is wire.Said for answers of this machine. The command line that a remedy names is for who is there: --on is added.
+// said makes an error of an answer, as wire.Said does. The remedy may name a command line for people on that machine. Whoever reads it is
+// on this one, and needs --on.
 func (h *Host) said(answer []byte) error {
 	err := wire.Said(answer)
 	if e, ok := errors.AsType[*session.Error](err); ok {

@@ -88,7 +88,7 @@ func TestAQuestionIsThereUntilItIsAnswered(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// Whoever answers one question after the other would be asked again, and a second answer would count for nothing.
+// A question that is still listed would be shown again to the person who has just answered it, and a second answer would be taken that has no effect.
 func TestWhatIsAnsweredIsNotAskedForAnInstantMore(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "q")
 	for range 50 {

@@ -60,7 +60,7 @@ func TestTheLastRecordHasRoomOnAFullDisk(t *testing.T) {
 	}
 }
 
-// What is larger than its room says that the disk is full, and leaves the record that was there.
+// A record that is larger than the room for it is an error, which says that the disk is full. The record that was there before stays.
 func TestALastRecordThatIsTooLargeIsAnErrorOnAFullDisk(t *testing.T) {
 	dir := testenv.MountTmpfs(t, "size=1m", 0)
 	path := filepath.Join(dir, "record")
