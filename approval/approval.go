@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,6 +155,10 @@ func Judge(text string, opts *Options) Judgement {
 	read := script.Read(text)
 	file := read.File()
 	w := s.walker(file, place{})
+	if s.dirs = []directory{{value: value{text: ".", pattern: ".", known: true}}}; path.IsAbs(opts.Dir) {
+		s.dirs = nil
+		w.enter(value{text: opts.Dir, pattern: opts.Dir, known: true})
+	}
 	switch {
 	case file == nil:
 		w.add(KindScript, 0, len(text), Ask, ruleUnreadable, "it cannot be read: it is too long, incomplete, or no bash that is known here")
@@ -179,11 +184,13 @@ type session struct {
 	inner    int // bytes of scripts within the script that were read
 	expanded int // bytes of variables that have become parts of words
 	sources  map[*syntax.Stmt]string
-	moves    []string // where its cd commands lead; "" where that is not known
-	live     *live    // nil: the shell is as a new one
-	path     []string // the directories of PATH; none: not known
-	pathless bool     // what is judged may run without a PATH
-	homeless bool     // it may run without a HOME
+	moves    []string    // where its cd commands lead; "" where that is not known
+	dirs     []directory // where it may be, as far as that is known
+	near     int         // those of dirs that are near
+	live     *live       // nil: the shell is as a new one
+	path     []string    // the directories of PATH; none: not known
+	pathless bool        // what is judged may run without a PATH
+	homeless bool        // it may run without a HOME
 	resolved map[lookup]found
 	files    map[string]File // by their paths: a look at one may read all of it
 	looked   bool

@@ -49,6 +49,20 @@ func (v value) mayBe(text string) bool {
 	return ok || err != nil
 }
 
+// starts are where find starts: the words before its first test, without -H, -L, -P and -O. Without any, it is where find runs.
+func (c *call) starts() (list []value) {
+	for _, v := range c.args {
+		switch {
+		case slices.Contains([]string{"-H", "-L", "-P"}, v.pattern) || strings.HasPrefix(v.pattern, "-O"):
+		case v.pattern != "" && strings.Contains("-(!,", v.pattern[:1]):
+			return list
+		default:
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
 const whyUnknownEnd = "a word whose value is not known may end the command that it runs"
 
 // find judges the commands that find runs.
@@ -63,6 +77,9 @@ func (c *call) find() {
 		}
 		if strings.HasSuffix(c.args[i].pattern, "dir") {
 			c.w.s.moves = append(c.w.s.moves, "") // It runs in the directory of each file.
+			for _, v := range c.starts() {
+				c.w.enter(v)
+			}
 		}
 		command := slices.Clone(c.args[i+1 : end])
 		for j, v := range command {

@@ -183,6 +183,7 @@ func (s *session) staysWithin(dir string) bool {
 
 // move notes where a command leads, if it is a cd; "" if that is not known.
 func (c *call) move() {
+	c.enters()
 	if !slices.Contains([]string{"cd", "pushd", "popd"}, c.name) {
 		return
 	}

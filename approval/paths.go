@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -16,7 +17,9 @@ func (w *walker) normal(v value) string {
 	if rest, ok := descriptors(p); ok {
 		p = "/proc/self/fd/" + rest // It is a symbolic link: ".." behind it is not /dev.
 	}
-	p = clean(p)
+	if p = clean(p); v.home && !strings.HasPrefix(p, "~") { // It goes up from the home.
+		p = clean(cmp.Or(w.s.opts.Home, "/root") + strings.TrimPrefix(v.pattern, "~"))
+	}
 	for _, prefix := range []string{"/proc/self/root", "/proc/1/root", "/proc/thread-self/root", "/dev/fd/root"} {
 		if rest, ok := strings.CutPrefix(p, prefix); ok && (rest == "" || rest[0] == '/') {
 			p = clean("/" + rest)
@@ -117,13 +120,13 @@ func matches(pattern, dir string) bool {
 	return true
 }
 
-// component reports whether a component of a path may be a name. Where a bracket is not closed, as its end is not known, any may.
+// component reports whether a component of a path may be a name. Behind a bracket any may, but for [0-9]: the end of another may not be known.
 func component(pattern, name string) bool {
 	if name == "~" || strings.HasPrefix(name, ".") && !strings.HasPrefix(pattern, ".") && !strings.HasPrefix(pattern, "[") {
 		return pattern == name // A pattern finds no hidden files, unless it says so.
 	}
-	if i := strings.IndexByte(pattern, '['); i >= 0 {
-		pattern = pattern[:i] + "*"
+	if strings.Contains(strings.ReplaceAll(pattern, "[0-9]", ""), "[") {
+		pattern = pattern[:strings.IndexByte(pattern, '[')] + "*"
 	}
 	ok, err := path.Match(pattern, name)
 	return ok || err != nil
@@ -142,7 +145,8 @@ var floorDirs = []string{"~/.local/state/limpet", "~/.config/limpet"}
 // floor denies a command that names limpet's own files. No rule opens it.
 func (w *walker) floor(words []value, from, to int) bool {
 	for _, v := range words {
-		if w.isFloor(v) {
+		relative := strings.Contains(v.pattern, "/") || words[0].pattern == "cd" || words[0].pattern == "pushd" // Another single name may be no file.
+		if w.isFloor(v) || relative && slices.ContainsFunc(w.placed(v), w.isFloor) {
 			w.addAt(KindCommand, from, to, Deny, ruleFloor, "limpet's own state, rules and sockets are not for scripts")
 			return true
 		}
@@ -214,11 +218,7 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 	if w.isFloor(v) {
 		return "limpet's own state, rules and sockets are not for scripts", Deny
 	}
-	in := func(list []string) bool {
-		return slices.ContainsFunc(w.homes(p), func(p string) bool {
-			return slices.ContainsFunc(list, func(one string) bool { return isBelow(p, one) })
-		})
-	}
+	in := func(list []string) bool { return w.in(p, list) }
 	switch {
 	case write && in(deniedFiles):
 		return "it writes a file by which others get in, or get more rights", Deny
@@ -226,14 +226,27 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 		return "it writes to a device, over the files on it", Deny
 	case write && in(startupFiles):
 		return "it writes a file that shells, editors or services run later, outside of this session", Ask
-	case !write && (in(secretFiles) || isSecretOfProcess(p) || goesUpInProc(v) || isSecretName(p, !v.known)):
+	case !write && (w.isSecret(v) || isSecretName(p, !v.known) || slices.ContainsFunc(w.placed(v), w.isSecret)):
 		return "it names a file that may have secrets", Ask
-	case !write && isDevice(p):
+	case !write && (isDevice(p) || slices.ContainsFunc(w.placed(v), func(v value) bool { return isDevice(w.normal(v)) })):
 		return "it reads a device, which has other users' files", Ask
 	case !write && isNetwork(v) && v.known:
 		return "bash opens a connection for a path below /dev/tcp or /dev/udp", Ask
 	}
 	return "", Allow
+}
+
+// in reports whether a path is one of a list, or below one.
+func (w *walker) in(p string, list []string) bool {
+	return slices.ContainsFunc(w.homes(p), func(p string) bool {
+		return slices.ContainsFunc(list, func(one string) bool { return isBelow(p, one) })
+	})
+}
+
+// isSecret reports whether a path is where secrets are kept, or limpet's own.
+func (w *walker) isSecret(v value) bool {
+	p := w.normal(v)
+	return w.in(p, secretFiles) || isSecretOfProcess(p) || goesUpInProc(v) || w.isFloor(v)
 }
 
 // goesUpInProc reports whether a path goes up below /proc, where links of the kernel lead anywhere.

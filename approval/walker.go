@@ -26,6 +26,7 @@ type walker struct {
 	another  bool             // another shell reads the text, which remembers no files of programs
 	posix    bool             // a sh reads the text, which may know no more builtins than POSIX has
 	outside  bool             // the command is run by a program, which knows no builtins and functions
+	repeated int              // the end of the last loop whose directories are noted: see repeats
 	piped    string           // the program that the standard input of the command comes from, if any
 }
 
@@ -201,17 +202,19 @@ func (w *walker) command(stmt *syntax.Stmt) {
 	case *syntax.CallExpr:
 		w.call(cmd)
 	case *syntax.Subshell:
-		w.apart(func() { w.statements(cmd.Stmts) })
+		w.subshell(func() { w.statements(cmd.Stmts) })
 	case *syntax.Block:
 		w.statements(cmd.Stmts)
 	case *syntax.IfClause:
 		w.ifClause(cmd)
 	case *syntax.WhileClause:
+		w.repeats(cmd)
 		w.apart(func() { // A break may end the condition.
 			w.statements(cmd.Cond)
 			w.apart(func() { w.statements(cmd.Do) })
 		})
 	case *syntax.ForClause:
+		w.repeats(cmd)
 		w.forClause(cmd)
 	case *syntax.BinaryCmd:
 		w.binaryCommand(cmd)

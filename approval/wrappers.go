@@ -159,6 +159,7 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 		}
 		if c.name == "env" && (o.name == "C" || o.name == "chdir") {
 			c.w.s.moves = append(c.w.s.moves, "")
+			c.w.enter(o.arg)
 		}
 		if c.name == "env" {
 			pathless, homeless := c.w.s.pathless, c.w.s.homeless
