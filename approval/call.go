@@ -161,6 +161,10 @@ func (c *call) judge() {
 	if reason != "" {
 		return
 	}
+	if at := c.walks(); at != "" && (!allowed || own.Operands) {
+		c.add(Ask, ruleRead, "it reads everything below "+at+", with what is secret there")
+		return
+	}
 	if allowed && !(own.Operands && c.harms()) {
 		c.allow(own)
 		return

@@ -53,8 +53,7 @@ var textReaders = []reader{
 		options: optionSet{short: "EFGPe:f:iyvwxcLlm:oqsbHhnTzA:B:C:aIUrRD:d:u", long: "extended-regexp fixed-strings basic-regexp perl-regexp regexp= file= ignore-case no-ignore-case invert-match word-regexp line-regexp count color? colour? " +
 			"files-without-match files-with-matches max-count= only-matching quiet silent no-messages byte-offset with-filename no-filename label= line-number initial-tab null after-context= before-context= context= text binary-files= " +
 			"recursive dereference-recursive devices= directories= exclude= exclude-dir= include= line-buffered null-data binary", number: true, whole: true},
-		check: grepRoot,
-		yes:   []string{"grep -rn foo .", `grep -E "$x" *.go`, "grep -rn --include='*.go' x .", "grep -5 a b", "grep -v '^#' a | wc -l", "grep -vf F a", "grep --file=F a"}, no: []string{"grep -f ~/.ssh/id_rsa a", "grep -f~/.ssh/id_rsa a", "grep --file=/root/.ssh/id_rsa a", "grep -f - a <~/.netrc", "grep -r x /", "grep --inc='*' a b", "grep --nosuch a"}},
+		yes: []string{"grep -rn foo .", `grep -E "$x" *.go`, "grep -rn --include='*.go' x .", "grep -5 a b", "grep -v '^#' a | wc -l", "grep -vf F a", "grep --file=F a"}, no: []string{"grep -f ~/.ssh/id_rsa a", "grep -f~/.ssh/id_rsa a", "grep --file=/root/.ssh/id_rsa a", "grep -f - a <~/.netrc", "grep -r x /", "grep --inc='*' a b", "grep --nosuch a"}},
 	{name: "read.gofmt", reason: readsFiles, programs: "gofmt", most: -1,
 		options: optionSet{short: "lds"},
 		yes:     []string{"gofmt -l .", "gofmt -s -d a.go"}, no: []string{"gofmt -w .", "gofmt -lw .", "gofmt -w=true .", "gofmt -cpuprofile F a.go", "gofmt --w a.go"}},
@@ -94,21 +93,6 @@ func onlySingle(c *call, options []option, _ []value) string {
 	for _, text := range c.texts() {
 		if strings.HasPrefix(text, "-") && len(text) > 2 && !isNumber(strings.TrimLeft(text[2:], " ")) {
 			return "the option " + text + " is not known to change nothing"
-		}
-	}
-	return ""
-}
-
-// grepRoot asks about a search of everything.
-func grepRoot(c *call, options []option, operands []value) string {
-	for _, o := range options {
-		if o.name != "r" && o.name != "R" && o.name != "recursive" && o.name != "dereference-recursive" {
-			continue
-		}
-		for _, v := range operands {
-			if p := c.w.normal(v); p == "/" || p == "/*" || p == "~" || p == "/proc" || p == "/dev" || p == "/sys" || p == "/etc" {
-				return "it searches everything below " + p + ", with what is secret there"
-			}
 		}
 	}
 	return ""

@@ -1,0 +1,55 @@
+package approval
+
+import (
+	"cmp"
+	"slices"
+)
+
+// walks returns a directory with secrets, or with limpet's own files, below it, if the command reads all files below that; empty: it does not.
+func (c *call) walks() string {
+	switch c.name {
+	case "grep", "egrep", "fgrep", "rg":
+		options, operands, _ := readers[c.name].options.parse(c.args)
+		has := func(names ...string) bool {
+			return slices.ContainsFunc(options, func(o option) bool { return slices.Contains(names, o.name) })
+		}
+		recurses := c.name == "rg" && !has("files") || has("r", "R", "recursive", "dereference-recursive") || slices.ContainsFunc(options, func(o option) bool {
+			return (o.name == "d" && c.name != "rg" || o.name == "directories") && !o.arg.is("skip") && !o.arg.is("read")
+		})
+		if !recurses {
+			return ""
+		}
+		if len(operands) > 0 && !operands[0].many && !has("e", "regexp", "f", "file") {
+			operands = operands[1:] // The first is what it looks for.
+		}
+		return c.w.above(operands)
+	case "diff":
+		if operands := c.operands(); len(operands) > 0 {
+			return c.w.above(operands)
+		}
+	case "git":
+		verb, in := c.gitVerb()
+		switch operands := in.operands(); {
+		case verb == "diff" && len(operands) > 0: // Outside of a repository it is a diff.
+			return c.w.above(operands)
+		case verb == "grep" && in.has("untracked"):
+			return cmp.Or(c.w.above(nil), c.w.above(operands))
+		}
+	}
+	return ""
+}
+
+// above returns the first of directories that has secrets, or limpet's own files, below it; empty: none has. Without a directory it is where the command runs.
+func (w *walker) above(dirs []value) string {
+	if len(dirs) == 0 {
+		dirs = []value{{text: ".", pattern: ".", known: true}}
+	}
+	for _, v := range dirs {
+		for _, dir := range append(w.placed(v), v) {
+			if p := w.normal(dir); slices.ContainsFunc(w.homes(p), w.isAbove) {
+				return p
+			}
+		}
+	}
+	return ""
+}
