@@ -203,7 +203,7 @@ func (w *walker) assign(a *syntax.Assign, stays bool) {
 	}
 	v := value{pattern: hidden}
 	if a.Value != nil {
-		v = w.word(a.Value)
+		w.handing(true, func() { v = w.word(a.Value) })
 	}
 	if a.Array != nil {
 		for _, elem := range a.Array.Elems {
@@ -211,7 +211,7 @@ func (w *walker) assign(a *syntax.Assign, stays bool) {
 				w.arithmetic(elem.Index, a)
 			}
 			if elem.Value != nil {
-				w.words([]*syntax.Word{elem.Value})
+				w.handing(true, func() { w.kept(w.words([]*syntax.Word{elem.Value})) })
 			}
 		}
 	}
@@ -226,12 +226,15 @@ func (w *walker) assign(a *syntax.Assign, stays bool) {
 		w.addAt(KindAssignment, from, to, Allow, ruleVariable, "it sets a variable that no program reads")
 	}
 	if a.Index != nil || a.Array != nil || a.Append || !stays {
+		w.kept([]value{v})
 		return
 	}
 	if strings.Contains(v.pattern, ":~") {
 		v = value{pattern: hidden} // Bash expands a tilde there, too.
 	}
-	w.set(name, v)
+	if w.set(name, v); w.nested > 0 || !w.has(name) {
+		w.kept([]value{v})
+	}
 }
 
 // subscript is for that of an element that is set. Bash gives up the line for one that is below zero, and for a[@].

@@ -38,7 +38,8 @@ func (w *walker) call(cmd *syntax.CallExpr) {
 			w.apart(func() { w.assign(a, stays) }) // A program's are expanded in another process.
 		}
 	}
-	values := w.words(cmd.Args)
+	var values []value
+	w.handing(len(cmd.Args) > 0 && !slices.Contains(namesOnly, cmd.Args[0].Lit()), func() { values = w.words(cmd.Args) })
 	if len(values) > 0 {
 		from, to := w.node(cmd)
 		if len(cmd.Assigns) > 0 {
@@ -146,11 +147,15 @@ var namesOnly = []string{"echo", "printf", "basename", "dirname", "test", "[", "
 func (c *call) judge() {
 	reason := ""
 	own, allowed := c.w.s.allowing(c)
-	for i := range c.args {
-		if slices.Contains(namesOnly, c.name) && !c.w.isFloor(c.args[i]) {
-			break
-		}
-		if why, v := c.pathOf(c.args[i]); v != Allow && (v == Deny || !allowed || own.Operands) { // Any operand is not this one.
+	words := c.args
+	switch {
+	case c.w.handed && slices.Contains(printsNames, c.name):
+		words = pieces(words)
+	case slices.Contains(namesOnly, c.name):
+		words = nil // run has looked for limpet's own.
+	}
+	for _, word := range words {
+		if why, v := c.pathOf(word); v != Allow && (v == Deny || !allowed || own.Operands) { // Any operand is not this one.
 			c.add(v, ruleOfPath(v), why)
 			if v == Deny {
 				return
@@ -162,7 +167,7 @@ func (c *call) judge() {
 		return
 	}
 	if at := c.walks(); at != "" && (!allowed || own.Operands) {
-		c.add(Ask, ruleRead, "it reads everything below "+at+", with what is secret there")
+		c.add(Ask, ruleRead, readsBelow(at))
 		return
 	}
 	if allowed && !(own.Operands && c.harms()) {

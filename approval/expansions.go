@@ -25,9 +25,9 @@ func (w *walker) expansions(parts []syntax.WordPart, quoted bool) {
 		case *syntax.ParamExp:
 			w.parameter(part, quoted)
 		case *syntax.CmdSubst:
-			w.apart(func() { w.statements(part.Stmts) })
+			w.substitution(part.Stmts)
 		case *syntax.ProcSubst:
-			w.apart(func() { w.statements(part.Stmts) })
+			w.substitution(part.Stmts)
 		case *syntax.ArithmExp:
 			w.arithmetic(part.X, part)
 		case *syntax.ExtGlob:

@@ -91,6 +91,9 @@ func (c *call) find() {
 				command[j].many = c.args[min(end, len(c.args)-1)].is("+")
 			}
 		}
+		if at := c.w.above(c.starts()); at != "" && len(command) > 0 && !slices.Contains(namesOnly, base(command[0].text)) {
+			c.add(Ask, ruleRead, readsBelow(at))
+		}
 		c.command(command)
 		i = end
 	}

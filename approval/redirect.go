@@ -59,7 +59,8 @@ func (w *walker) redirection(r *syntax.Redirect) {
 
 // redirected returns the file of a redirection. A pattern has no known value: bash opens the file that matches it.
 func (w *walker) redirected(word *syntax.Word) value {
-	values := w.words([]*syntax.Word{word})
+	var values []value
+	w.handing(true, func() { values = w.words([]*syntax.Word{word}) })
 	if len(values) != 1 {
 		return value{pattern: hidden}
 	}

@@ -27,6 +27,10 @@ type walker struct {
 	posix    bool             // a sh reads the text, which may know no more builtins than POSIX has
 	outside  bool             // the command is run by a program, which knows no builtins and functions
 	repeated int              // the end of the last loop whose directories are noted: see repeats
+	hands    bool             // the substitutions in the words that are walked hand on what they print: names of files, as far as is known
+	handed   bool             // so does the command that is walked
+	nested   int              // the calls of apart that run
+	listed   bool             // its standard input is a file
 	piped    string           // the program that the standard input of the command comes from, if any
 }
 
@@ -112,7 +116,9 @@ func (w *walker) numeric(parts []syntax.WordPart) bool {
 // apart walks what may not run, or runs in a subshell: what it sets is not known behind it.
 func (w *walker) apart(walk func()) {
 	mark, input, piped := len(w.changes), w.input, w.piped
+	w.nested++
 	walk()
+	w.nested--
 	for _, c := range slices.Backward(w.changes[mark:]) { // A copy of all variables for each branch would take too long where there are many of both.
 		if c.had {
 			w.vars[c.name] = c.before
@@ -145,7 +151,7 @@ func (w *walker) inner(text string, v value, posix bool) {
 	}
 	w.live(read.Parsed(), from, to)
 	in := w.s.walker(file, at)
-	in.depth, in.another, in.posix = w.depth+1, true, posix
+	in.depth, in.another, in.posix, in.handed = w.depth+1, true, posix, w.handed
 	in.statements(file.Stmts)
 }
 
@@ -185,16 +191,18 @@ func (w *walker) statement(stmt *syntax.Stmt) {
 
 // command walks a command. It knows the nodes that it allows; another kind asks.
 func (w *walker) command(stmt *syntax.Stmt) {
-	input, document, piped := w.input, w.document, w.piped
-	defer func() { w.input, w.document, w.piped = input, document, piped }()
+	input, document, piped, listed := w.input, w.document, w.piped, w.listed
+	defer func() { w.input, w.document, w.piped, w.listed = input, document, piped, listed }()
 	for _, redir := range stmt.Redirs {
 		switch redir.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
-			w.input, w.document, w.piped = redir.Hdoc, true, ""
+			w.input, w.document, w.piped, w.listed = redir.Hdoc, true, "", false
+			w.names(stmt, redir.Hdoc)
 		case syntax.WordHdoc:
-			w.input, w.document, w.piped = redir.Word, false, ""
+			w.input, w.document, w.piped, w.listed = redir.Word, false, "", false
+			w.names(stmt, redir.Word)
 		case syntax.RdrIn:
-			w.input, w.piped = nil, ""
+			w.input, w.piped, w.listed = nil, "", true
 		}
 	}
 	switch cmd := stmt.Cmd.(type) {
@@ -276,7 +284,11 @@ func (w *walker) ifClause(cmd *syntax.IfClause) {
 func (w *walker) forClause(cmd *syntax.ForClause) {
 	switch loop := cmd.Loop.(type) {
 	case *syntax.WordIter:
-		items := w.words(loop.Items)
+		var items []value
+		w.handing(true, func() { items = w.words(loop.Items) })
+		if len(items) != 1 || items[0].many {
+			w.kept(items)
+		}
 		if !w.mayHold(loop.Name.Value) {
 			w.ask(KindAssignment, loop.Name, ruleAssignment, "it sets a variable that may change how commands run")
 		}
@@ -319,48 +331,18 @@ func (w *walker) binaryCommand(cmd *syntax.BinaryCmd) {
 		w.statement(cmd.X)
 		w.apart(func() { w.statement(cmd.Y) })
 	case syntax.Pipe, syntax.PipeAll:
+		handed := w.handed
+		w.handed = handed || takesNames(cmd.Y)
 		w.apart(func() { w.statement(cmd.X) })
+		w.handed = handed
 		w.apart(func() {
+			w.listed = false
 			w.input, w.piped = nil, w.s.source(cmd.X)
 			w.statement(cmd.Y)
 		})
 	default:
 		w.ask(KindCommand, cmd, ruleShell, "this operator is not known")
 	}
-}
-
-// source returns the name of the program that prints what a pipeline passes on, as far as it is a plain word.
-func (s *session) source(stmt *syntax.Stmt) string {
-	found, known := s.sources[stmt]
-	if known {
-		return found
-	}
-	if pipe, ok := stmt.Cmd.(*syntax.BinaryCmd); ok && len(stmt.Redirs) == 0 {
-		if found = s.source(pipe.Y); found == anyCommand {
-			found = s.source(pipe.X) // It is known where pipe was walked before, so that long pipelines do not take long.
-		}
-	} else {
-		found = sourceOf(stmt)
-	}
-	s.sources[stmt] = found
-	return found
-}
-
-const anyCommand = "a command"
-
-func sourceOf(stmt *syntax.Stmt) string {
-	found := anyCommand
-	syntax.Walk(stmt, func(node syntax.Node) bool {
-		if call, ok := node.(*syntax.CallExpr); ok && len(call.Args) > 0 {
-			for _, arg := range call.Args {
-				if name := base(strings.Trim(arg.Lit(), `\`)); name == "curl" || name == "wget" || name == "fetch" {
-					found = name
-				}
-			}
-		}
-		return true
-	})
-	return found
 }
 
 func (w *walker) caseClause(cmd *syntax.CaseClause) {

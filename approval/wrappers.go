@@ -151,7 +151,7 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 	case c.name == "builtin" && !(rest[0].known && builtins[rest[0].text]):
 		verdict, reason = Ask, "it is no builtin"
 	}
-	appends, text := c.name == "xargs", wr.text
+	appends, text, listed := c.name == "xargs", wr.text, false
 	for _, o := range options {
 		text = text && !slices.Contains(wr.exec, o.name)
 		if why, v := c.w.path(o.arg, false); v != Allow { // xargs reads its file, and env goes there.
@@ -170,6 +170,10 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 		if c.name == "xargs" && (o.name == "I" || o.name == "replace") {
 			rest, appends = replaced(rest, o.arg), false
 		}
+		listed = listed || o.name == "a" || o.name == "arg-file"
+	}
+	if c.name == "xargs" {
+		c.gives(rest, listed || c.w.listed)
 	}
 	if c.name == "xargs" && !appends { // Only the last of these options counts, and not in each xargs.
 		appends = slices.ContainsFunc(options, func(o option) bool { return slices.Contains(appending, o.name) })
