@@ -2,6 +2,7 @@ package approval
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -41,6 +42,18 @@ func awkAllows(c *call) string {
 		return "in awk's program, " + why
 	}
 	return ""
+}
+
+// isInet reports whether a path may be one for which gawk opens a connection: /inet/tcp/PORT/HOST/PORT, also with inet4, inet6 and udp.
+func isInet(p string) bool {
+	parts := strings.Split(strings.ReplaceAll(p, hidden, "*"), "/")
+	if len(parts) > 0 && parts[0] == "*" { // It may be all that is before the protocol.
+		parts = append([]string{"", "inet"}, parts[1:]...)
+	}
+	may := func(part string, names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return component(part, name) })
+	}
+	return len(parts) > 5 && parts[0] == "" && may(parts[1], "inet", "inet4", "inet6") && may(parts[2], "tcp", "udp")
 }
 
 // awkProgram returns why a program is not known to print alone. It reads tokens, and refuses what may be read in two ways.

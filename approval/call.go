@@ -202,13 +202,18 @@ const bundleMax = 8
 // pathOf judges a file that a word names, also one that is joined to an option: behind the equals sign, or behind one or several letters.
 func (c *call) pathOf(v value) (string, Verdict) {
 	why, verdict := c.w.path(v, false)
-	if verdict != Allow || !strings.HasPrefix(v.pattern, "-") {
+	list := strings.HasPrefix(v.pattern, "@") // Some programs read their words in that file.
+	if verdict != Allow || !list && !strings.HasPrefix(v.pattern, "-") {
 		return why, verdict
 	}
 	joined := func(text string) {
 		if verdict == Allow {
 			why, verdict = c.w.path(value{text: text, pattern: text, known: v.known, home: strings.HasPrefix(text, "~")}, false)
 		}
+	}
+	if list {
+		joined(v.pattern[1:])
+		return why, verdict
 	}
 	if name, arg, _ := strings.Cut(v.pattern, "="); strings.HasPrefix(name, "--") {
 		joined(arg)

@@ -232,6 +232,8 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 		return "it reads a device, which has other users' files", Ask
 	case !write && isNetwork(v) && v.known:
 		return "bash opens a connection for a path below /dev/tcp or /dev/udp", Ask
+	case !write && isInet(v.pattern):
+		return "awk may open a connection for a path below /inet", Ask
 	}
 	return "", Allow
 }

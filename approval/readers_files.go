@@ -1,6 +1,9 @@
 package approval
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const listsFiles = "it lists files, or says what is known of them"
 
@@ -43,13 +46,21 @@ var fileReaders = []reader{
 	{name: "read.expr", reason: "it computes, and prints", programs: "expr", most: -1, own: always,
 		yes: []string{`expr "$a" + 1`, "expr 1 + 1"}, no: []string{"expr $(touch a)"}},
 	{name: "read.elf", reason: "it reads a program's file, and prints", programs: "readelf size", most: -1,
-		options: optionSet{short: "ahlSseWdVrnu", long: "all file-header program-headers sections section-headers symbols dynamic wide notes relocs"},
-		yes:     []string{"readelf -h a"}, no: []string{"readelf -w a", "readelf --debug-dump a"}},
+		options: optionSet{short: "ahlSseWdVrnu", long: "all file-header program-headers sections section-headers symbols dynamic wide notes relocs"}, check: noList,
+		yes: []string{"readelf -h a"}, no: []string{"size @F", "readelf -w a", "readelf --debug-dump a"}},
 	{name: "read.tar", reason: "it lists what is in an archive", programs: "tar", most: -1, own: tarAllows,
 		yes: []string{"tar tf a.tar", "tar -tzf a.tar.gz", "tar -tvf a.tar", "tar --list -f a.tar"}, no: []string{"tar xf a.tar", "tar -tf host:a", "tar tf a -I cmd", "tar -tf a --to-command=x", "tar tf a --checkpoint=1 --checkpoint-action=exec=x", "tar tf $x", "tar -tf a --use-compress-program=x", "tar tFf a b"}},
 	{name: "read.unzip", reason: "it lists what is in an archive", programs: "unzip zipinfo", most: -1,
 		options: optionSet{short: "lvZ1t", first: true}, check: needs("unzip", "l", "v", "Z", "t"),
 		yes: []string{"unzip -l a.zip", "unzip -l a.zip b 'c/*'"}, no: []string{"unzip a.zip", "unzip -o a.zip", "unzip -l -d x a.zip", "unzip a.zip b -l"}},
+}
+
+// noList is for programs of binutils, which read words of theirs in a file that a word names behind an @.
+func noList(c *call, _ []option, _ []value) string {
+	if slices.ContainsFunc(c.texts(), func(text string) bool { return strings.HasPrefix(text, "@") }) {
+		return "it reads more of its words in a file"
+	}
+	return ""
 }
 
 // always is for programs that only compute with their words.
