@@ -189,7 +189,10 @@ func (c *call) judge() {
 		c.add(Ask, ruleOther, "it is not known to change nothing")
 		return
 	}
-	if why := r.allows(c); why != "" {
+	if why := r.allows(c); why == gitTells {
+		c.add(Ask, ruleRead, why)
+		return
+	} else if why != "" {
 		c.add(Ask, r.name, why)
 		return
 	}

@@ -50,7 +50,7 @@ func TestARuleIsForAFileThatNobodyCanReplace(t *testing.T) {
 	for script, home := range map[string]string{
 		"ls": "ls", "ls -l | sort": "sort", "echo $(ls)": "ls", "true && ls": "ls", "for f in *; do cat -- \"$f\"; done": "cat", `\ls`: "ls", "l''s": "ls", "! ls": "ls", "cat <(ls)": "ls", "time ls": "ls",
 		"env ls": "ls", "env cat a": "env", "timeout 5 ls": "ls", "nice cat a": "nice", "command ls": "ls", "bash -c 'ls'": "ls", "bash -c ls": "bash", "env -i ls": "ls", "ls | xargs cat": "cat", "ls | xargs": "xargs", "find . | xargs -0": "echo", "watch ls": "sh",
-		"find . -exec cat {} +": "cat", "find . -name x": "find", "git --version": "git", "git remote -v": "git",
+		"find . -exec cat {} +": "cat", "find . -name x": "find", "git --version": "git", "git remote": "git",
 		// Programs with the names of builtins, where another program runs them.
 		"env echo a": "echo", "ls | xargs echo": "echo", "find . -exec test -f {} ';'": "test", "timeout 5 echo a": "echo", "nice env echo a": "echo", "env command ls": "command", "sh -c 'help'": "help", "sh -c 'ls; dirs'": "dirs", "dash -c 'caller'": "caller", "sh -c 'time ls'": "time", "sh -c 'time -p cat a'": "time", "env bash -c ls": "bash",
 		// Programs that others look for.
@@ -120,7 +120,7 @@ func TestAnOwnRuleIsForItsFile(t *testing.T) {
 		{`"words":["mytool"],"file":"/home/me/bin/mytool"`, "mytool", "", approval.Ask},
 		{`"words":["git","push","origin"],"operands":true,"file":"/home/me/bin/git"`, "git push origin a", "git", approval.Allow},
 		{`"words":["git","push","origin"],"operands":true,"file":"/home/me/bin/git"`, "git push origin +a", "git", approval.Ask},
-		{`"words":["git","branch"],"operands":true,"options":["--show-current"],"file":"/home/me/bin/git"`, "git branch --show-current; git remote -v", "git", approval.Ask},
+		{`"words":["git","branch"],"operands":true,"options":["--show-current"],"file":"/home/me/bin/git"`, "git branch --show-current; git remote", "git", approval.Ask},
 	} {
 		opts := machine(row.home)
 		var o approval.Own

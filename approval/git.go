@@ -48,7 +48,7 @@ var (
 func plainGit(args []value) bool {
 	text := words(args)
 	switch text {
-	case "--version", "version", "remote", "remote -v", "branch --show-current":
+	case "--version", "version", "remote", "branch --show-current":
 		return true
 	}
 	rest, ok := strings.CutPrefix(text, "rev-parse ")
@@ -92,14 +92,20 @@ var gitReads = map[string]struct {
 // gitPairs are commands of git that have a verb of their own: words that must stand there, and then operands.
 var gitPairs = []string{"stash list", "worktree list", "remote get-url"}
 
-// readsConfig reports whether the words after "git config" are the name of one setting and options that only read. The name must have a
+// readsConfig returns the name of the setting if the words after "git config" are that and options that only read. The name must have a
 // dot: no subcommand of git config has one.
-func readsConfig(args []value) bool {
+func readsConfig(args []value) string {
 	set := optionSet{short: "z", long: "get get-all bool int path type= global local system worktree null show-origin show-scope includes no-includes default="}
 	options, operands, why := set.parse(args)
-	return why == "" && len(operands) == 1 && operands[0].known && !operands[0].many && strings.Contains(operands[0].text, ".") &&
-		!slices.ContainsFunc(options, func(o option) bool { return o.name == "help" })
+	if why != "" || len(operands) != 1 || !operands[0].known || operands[0].many || !strings.Contains(operands[0].text, ".") ||
+		slices.ContainsFunc(options, func(o option) bool { return o.name == "help" }) {
+		return ""
+	}
+	return operands[0].text
 }
+
+// gitTells is for commands that print settings.
+const gitTells = "it prints settings of git, of which some are secrets: a URL may have a password in it"
 
 // gitAllows knows the neutral form of git, and what only reads where git is set up so that it runs nothing.
 func gitAllows(c *call) string {
@@ -127,14 +133,24 @@ func gitAllows(c *call) string {
 		c.git = use
 		return ""
 	}
+	if text := words(args); text == "remote -v" || text == "remote --verbose" {
+		use.tells = "remote"
+		return allow(gitTells)
+	}
 	for _, pair := range gitPairs {
 		first, second, _ := strings.Cut(pair, " ")
 		if verb == first && len(args) > 1 && args[1].is(second) && len(known(args, false)) == len(args) && len(args) <= 3 && !(len(args) == 3 && strings.HasPrefix(args[2].text, "-")) {
+			if verb == "remote" {
+				use.tells = "remote"
+				return allow(gitTells)
+			}
 			return allow("git " + pair + " goes by the repository's configuration")
 		}
 	}
-	if verb == "config" && readsConfig(args[1:]) {
-		return allow("git config goes by the repository's configuration")
+	if verb == "config" {
+		if use.tells = readsConfig(args[1:]); use.tells != "" {
+			return allow(gitTells)
+		}
 	}
 	if reads, ok := gitReads[verb]; ok {
 		options, operands, why := reads.options.parse(args[1:])

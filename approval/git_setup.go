@@ -87,6 +87,20 @@ func calmSetting(setting string, worktree bool) bool {
 type gitUse struct {
 	worktree bool
 	within   string // the directory behind -C; empty: none
+	tells    string // the name of a setting that it prints; remote: the URLs of remote repositories
+}
+
+// gitSecret are settings that have a password, a token or a cookie, by their name or in a URL.
+var gitSecret = regexp.MustCompile(`(?i)^[^=]*(token|pass|secret|header|cookie|credential)|https?://[^/@\s]+@|://[^/@\s]*:[^/@\s]*@`)
+
+// secret reports whether a command prints a setting with a secret.
+func (g Git) secret(tells string) bool {
+	return slices.ContainsFunc(g.Settings, func(setting string) bool {
+		name, _, _ := strings.Cut(setting, "=")
+		section, _, _ := strings.Cut(strings.ToLower(name), ".")
+		prints := strings.EqualFold(name, tells) || tells == "remote" && (section == "remote" || section == "url")
+		return prints && gitSecret.MatchString(setting)
+	})
 }
 
 // settleGit looks at how git is set up, wherever the script may be when it runs.
@@ -96,7 +110,10 @@ func (s *session) settleGit(f *Finding) {
 		why := "in which directory git runs cannot be told"
 		if dir != "" {
 			set, err := s.opts.Git(dir, f.git.worktree)
-			if why = set.runs(f.git.worktree); err != nil {
+			if why = set.runs(f.git.worktree); why == "" && set.secret(f.git.tells) {
+				f.Rule, why = ruleRead, gitTells
+			}
+			if err != nil {
 				why = "how git is set up there cannot be told: " + err.Error()
 			}
 		}

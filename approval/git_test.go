@@ -43,6 +43,31 @@ func TestGitThatOnlyReadsIsAllowedWhereItRunsNothing(t *testing.T) {
 	}
 }
 
+func TestGitThatPrintsASecretAsks(t *testing.T) {
+	const remote, get, config = "git remote -v", "git remote get-url origin", "git config --get "
+	for _, row := range []struct {
+		script, setting string
+		want            approval.Verdict
+	}{
+		{remote, "remote.origin.url=https://host/x", approval.Allow}, {remote, "remote.origin.url=git@host:x", approval.Allow}, {remote, "remote.origin.url=ssh://git@host:22/x", approval.Allow}, {remote, "http.extraheader=x", approval.Allow},
+		{remote, "remote.origin.url=https://me:word@host/x", approval.Ask}, {remote, "remote.origin.pushurl=https://word@host/x", approval.Ask}, {remote, "url.https://word@host/.insteadof=https://host/", approval.Ask}, {remote, "REMOTE.a.b.url=HTTPS://word@host/x", approval.Ask},
+		{"git remote --verbose", "remote.origin.url=https://me:word@host/x", approval.Ask}, {get, "remote.origin.url=https://me:word@host/x", approval.Ask}, {get, "remote.origin.url=https://host/x", approval.Allow},
+		{config + "remote.origin.url", "remote.origin.url=https://me:word@host/x", approval.Ask}, {config + "remote.origin.url", "remote.origin.url=https://host/x", approval.Allow}, {config + "http.extraheader", "remote.origin.url=https://host/x", approval.Allow},
+		{config + "http.https://host/.extraheader", "http.https://host/.extraheader=AUTHORIZATION: basic x", approval.Ask}, {config + "GitHub.Token", "github.token=x", approval.Ask}, {"git config sendemail.smtppass", "sendemail.smtppass=x", approval.Ask},
+		{config + "http.proxy", "http.proxy=socks5://me:word@host", approval.Ask}, {config + "credential.helper", "credential.helper=!echo password=x", approval.Ask}, {config + "user.name", "github.token=x", approval.Allow},
+		{"git -C d remote -v", "remote.origin.url=https://me:word@host/x", approval.Ask}, {"git log --oneline", "remote.origin.url=https://me:word@host/x", approval.Allow}, {"git remote", "remote.origin.url=https://me:word@host/x", approval.Allow},
+		{"git remote -v update", "remote.origin.url=https://host/x", approval.Ask},
+	} {
+		set := func(string, bool) (approval.Git, error) { return approval.Git{Settings: []string{row.setting}}, nil }
+		j := approval.Judge(row.script, &approval.Options{Dir: "/x", Git: set})
+		assert.Equal(t, row.want, j.Verdict, "%s with %s", row.script, row.setting)
+		if row.want == approval.Ask {
+			assert.Equal(t, approval.Ask, approval.Judge(row.script, nil).Verdict, "git is not looked at: %s", row.script)
+		}
+	}
+	assert.Equal(t, approval.Ask, approval.Judge("git remote -v", &approval.Options{Contained: true}).Verdict, "a sandbox keeps no secret")
+}
+
 func TestASettingThatMayRunAProgramMakesGitAsk(t *testing.T) {
 	for setting, asks := range map[string][2]bool{ // git status, and git log
 		"core.fsmonitor=x": {true, true}, "core.fsmonitor": {true, true}, "core.fsmonitor=true": {true, true}, "core.fsmonitor=false": {}, "CORE.FSMonitor=x": {true, true},

@@ -245,10 +245,10 @@ func (w *walker) in(p string, list []string) bool {
 	})
 }
 
-// isSecret reports whether a path is where secrets are kept, or limpet's own.
+// isSecret reports whether a path is where secrets are kept, as a repository's configuration with the URLs in it, or limpet's own.
 func (w *walker) isSecret(v value) bool {
 	p := w.normal(v)
-	return w.in(p, secretFiles) || isSecretOfProcess(p) || goesUpInProc(v) || w.isFloor(v)
+	return strings.HasSuffix(p, ".git/config") || w.in(p, secretFiles) || isSecretOfProcess(p) || goesUpInProc(v) || w.isFloor(v)
 }
 
 // goesUpInProc reports whether a path goes up below /proc, where links of the kernel lead anywhere.
