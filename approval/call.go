@@ -140,8 +140,8 @@ func (w *walker) isBuiltin(name string) bool {
 	return builtins[name]
 }
 
-// namesOnly are programs that do not open the files that they name.
-var namesOnly = []string{"echo", "printf", "basename", "dirname", "test", "[", "ls", "cd", "stat", "readlink", "realpath", "which", "type", ":", "true"}
+// namesOnly are programs that print nothing of what is in the files that they name. Those that only count are among them.
+var namesOnly = []string{"echo", "printf", "basename", "dirname", "test", "[", "ls", "cd", "stat", "wc", "readlink", "realpath", "which", "type", ":", "true"}
 
 // judge is for a command that is no wrapper, and that no rule denies: it is allowed if an allow rule knows all of it.
 func (c *call) judge() {

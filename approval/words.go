@@ -230,6 +230,10 @@ func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
 		case *syntax.ParamExp:
 			b.parameter(part, quoted)
 		case *syntax.CmdSubst:
+			if counts(part) { // A number, or nothing where the program fails.
+				b.unknown(false, !quoted && len(b.text) == 0)
+				continue
+			}
 			b.split(!quoted)
 		case *syntax.ArithmExp:
 			b.unknown(false, false)
