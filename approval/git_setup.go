@@ -91,14 +91,14 @@ type gitUse struct {
 }
 
 // gitSecret are settings that have a password, a token or a cookie, by their name or in a URL.
-var gitSecret = regexp.MustCompile(`(?i)^[^=]*(token|pass|secret|header|cookie|credential)|https?://[^/@\s]+@|://[^/@\s]*:[^/@\s]*@`)
+var gitSecret = regexp.MustCompile(`(?i)^credential\.|^[^=]*\.[^.=]*(token|pass|secret|header|cookie|credential)[^.=]*(=|$)|https?://[^/@\s]+@|://[^/@\s]*:[^/@\s]*@|[?&;][^=&\s]*(token|pass|secret|key|auth|sig)[^=&\s]*=`)
 
 // secret reports whether a command prints a setting with a secret.
 func (g Git) secret(tells string) bool {
 	return slices.ContainsFunc(g.Settings, func(setting string) bool {
-		name, _, _ := strings.Cut(setting, "=")
-		section, _, _ := strings.Cut(strings.ToLower(name), ".")
-		prints := strings.EqualFold(name, tells) || tells == "remote" && (section == "remote" || section == "url")
+		section, _, _ := strings.Cut(strings.ToLower(setting), ".")
+		n := min(len(tells), len(setting))
+		prints := strings.EqualFold(setting[:n], tells) && (n == len(setting) || setting[n] == '=') || tells == "remote" && (section == "remote" || section == "url")
 		return prints && gitSecret.MatchString(setting)
 	})
 }

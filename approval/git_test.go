@@ -56,6 +56,8 @@ func TestGitThatPrintsASecretAsks(t *testing.T) {
 		{config + "http.https://host/.extraheader", "http.https://host/.extraheader=AUTHORIZATION: basic x", approval.Ask}, {config + "GitHub.Token", "github.token=x", approval.Ask}, {"git config sendemail.smtppass", "sendemail.smtppass=x", approval.Ask},
 		{config + "http.proxy", "http.proxy=socks5://me:word@host", approval.Ask}, {config + "credential.helper", "credential.helper=!echo password=x", approval.Ask}, {config + "user.name", "github.token=x", approval.Allow},
 		{"git -C d remote -v", "remote.origin.url=https://me:word@host/x", approval.Ask}, {"git log --oneline", "remote.origin.url=https://me:word@host/x", approval.Allow}, {"git remote", "remote.origin.url=https://me:word@host/x", approval.Allow},
+		{remote, "remote.origin.url=https://host/x?private_token=word", approval.Ask}, {remote, "url.https://host/x?private_token=word.insteadof=https://host/", approval.Ask}, {remote, "remote.compass.url=https://host/x", approval.Allow}, {get, "remote.token.url=https://host/x", approval.Allow},
+		{config + "remote.compass.url", "remote.compass.url=https://host/x", approval.Allow}, {config + "http.extraheader", "http.extraheader=AUTHORIZATION: basic x", approval.Ask},
 		{"git remote -v update", "remote.origin.url=https://host/x", approval.Ask},
 	} {
 		set := func(string, bool) (approval.Git, error) { return approval.Git{Settings: []string{row.setting}}, nil }
