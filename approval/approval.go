@@ -132,6 +132,9 @@ type Options struct {
 	Dir string
 	// Load returns more of Own for a directory. It is for a Gate, which calls it about each script; if it fails the script asks. Judge does not call it.
 	Load func(dir string) ([]Own, error)
+	// Directory reports whether there is a directory at an absolute path, that the user may enter. A cd .. behind the cd to one leads back. If it is nil,
+	// each directory that a cd names is taken to be there.
+	Directory func(path string) bool
 	// Now is the time, for Own; nil means time.Now.
 	Now func() time.Time
 }
@@ -145,7 +148,7 @@ func Judge(text string, opts *Options) Judgement {
 	if opts == nil {
 		opts = &Options{}
 	}
-	s := &session{opts: opts, text: text, resolved: make(map[lookup]found), files: make(map[string]File), sources: make(map[*syntax.Stmt]string)}
+	s := &session{opts: opts, text: text, resolved: make(map[lookup]found), files: make(map[string]File), sources: make(map[*syntax.Stmt]string), takes: make(map[*syntax.Stmt]bool)}
 	if opts.Path != "" {
 		s.path = strings.Split(opts.Path, ":")
 	}
@@ -157,8 +160,9 @@ func Judge(text string, opts *Options) Judgement {
 	w := s.walker(file, place{})
 	if s.dirs = []directory{{value: value{text: ".", pattern: ".", known: true}}}; path.IsAbs(opts.Dir) {
 		s.dirs = nil
-		w.enter(value{text: opts.Dir, pattern: opts.Dir, known: true})
+		w.enter(value{text: opts.Dir, pattern: opts.Dir, known: true}, true)
 	}
+	s.at = slices.Clone(s.dirs)
 	switch {
 	case file == nil:
 		w.add(KindScript, 0, len(text), Ask, ruleUnreadable, "it cannot be read: it is too long, incomplete, or no bash that is known here")
@@ -184,19 +188,37 @@ type session struct {
 	inner    int // bytes of scripts within the script that were read
 	expanded int // bytes of variables that have become parts of words
 	sources  map[*syntax.Stmt]string
-	moves    []string    // where its cd commands lead; "" where that is not known
-	dirs     []directory // where it may be, as far as that is known
-	near     int         // those of dirs that are near
-	live     *live       // nil: the shell is as a new one
-	path     []string    // the directories of PATH; none: not known
-	pathless bool        // what is judged may run without a PATH
-	homeless bool        // it may run without a HOME
+	moves    []string              // where its cd commands lead; "" where that is not known
+	dirs     []directory           // where it may be, as far as that is known
+	near     int                   // those of dirs that are near
+	at       []directory           // where it is, so that a relative cd begins there; those before a cd that may fail, too
+	looks    int                   // how often paths were judged in directories
+	again    int                   // bytes of loops that were walked once more
+	stopped  *Finding              // why some of it is not looked at; nil: all is
+	refed    bool                  // exec may have redirected the standard input of all that follows
+	printed  []value               // what substitutions print, in the words that are walked
+	above    string                // the first word that is kept for later, or printed, and is above files with secrets
+	walked   *value                // a word that is not known, below which a command reads all files
+	takes    map[*syntax.Stmt]bool // see takesNames
+	live     *live                 // nil: the shell is as a new one
+	path     []string              // the directories of PATH; none: not known
+	pathless bool                  // what is judged may run without a PATH
+	homeless bool                  // it may run without a HOME
 	resolved map[lookup]found
 	files    map[string]File // by their paths: a look at one may read all of it
 	looked   bool
 }
 
 func (s *session) judgement() Judgement {
+	if s.above != "" && s.walked != nil {
+		s.stop(*s.walked, readsBelow(s.above))
+	}
+	if f := s.stopped; f != nil {
+		f.To = min(max(f.To, 0), len(s.text))
+		f.From = min(max(f.From, 0), f.To)
+		f.Text = s.text[f.From:f.To]
+		s.findings = append(s.findings, *f)
+	}
 	s.settle()
 	if s.opts.Contained {
 		s.contain()

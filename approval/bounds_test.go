@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -26,6 +27,10 @@ func TestAJudgementIsBounded(t *testing.T) {
 	}
 	for i := range longest / 2 / len("f0000(){ :;};") {
 		fmt.Fprintf(&functions, "f%04d(){ :;};", i)
+	}
+	sevenCDs := ""
+	for i := range 7 {
+		sevenCDs += fmt.Sprintf(`cd a%d"$x"; `, i) // After each, the script may be in twice as many.
 	}
 	half := func(part string) string { return strings.Repeat(part, longest/2/len(part)) }
 	for name, script := range map[string]string{
@@ -71,19 +76,38 @@ func TestAJudgementIsBounded(t *testing.T) {
 		"a long range":            "ls {1..999999999}",
 		"loops":                   strings.Repeat("for i in a b; do ", 1000) + "ls;" + strings.Repeat("done;", 1000),
 		"redirections":            "ls " + of("<a "),
+		"paths in directories":    sevenCDs + "cat " + of(".. "),
+		"wrapped, in directories": sevenCDs + strings.Repeat("env ", 7) + "cat " + of("../a "),
+		"walks in directories":    sevenCDs + "grep -r x " + of("../a "),
+		"long walks":              "cd /; grep -r x " + of("a "),
+		"a long path up":          sevenCDs + "cat " + of("../"),
+		"changes of directory":    of(`cd "$x";`),
+		"changes below":           of("cd a;"),
+		"changes up and down":     of("cd a&&cd ..;"),
+		"texts from a string":     "cat " + of("<<<a "),
+		"texts for names":         "xargs cat " + of("<<<a "),
+		"pipes in blocks":         strings.Repeat("a | { ", 490) + "ls;" + strings.Repeat("};", 490),
+		"names in blocks":         strings.Repeat("cat <<<a | { ", 490) + "xargs ls;" + strings.Repeat("};", 490),
+		"loops that move":         strings.Repeat(`while cd "$x"; do `, 490) + "ls;" + strings.Repeat("done;", 490),
+		"a long loop that moves":  "while ls; do " + half("cat a;") + `cd a; done`,
+		"loops in subshells":      strings.Repeat("for i in a b; do cd a; (", 240) + "ls" + strings.Repeat("); done;", 240),
+		"many words for xargs":    "echo " + of("a,") + " | xargs cat",
 		"a here-document":         "cat <<E\n" + of("$x\n") + "\nE\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			j := approval.Judge(script, &approval.Options{Home: "/home/me"})
+			began := time.Now()
+			j := approval.Judge(script, &approval.Options{Home: "/home/me", Dir: "/home/me/src"})
+			took := time.Since(began)
 			runtime.ReadMemStats(&after)
 			if name == "each twice the last" {
 				assert.Equal(t, approval.Ask, j.Verdict, "the last one may be an option")
 			}
 			const most = 128 << 20
 			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(most))
-			t.Logf("%v, %d KB", j.Verdict, (after.TotalAlloc-before.TotalAlloc)>>10)
+			assert.Less(t, took, 15*time.Second, "the time of a slow machine, and with -race")
+			t.Logf("%v, %d KB, %v", j.Verdict, (after.TotalAlloc-before.TotalAlloc)>>10, took)
 		})
 	}
 }
@@ -93,6 +117,14 @@ func TestWhatIsNotLookedAtAsks(t *testing.T) {
 	long := "a=" + strings.Repeat("x", 30000) + "\n: " + strings.Repeat(`"$a" `, 30) + "\n"
 	for _, script := range []string{`s=.env; cat "$s"`, `s=~/.ssh/id_rsa; cat "$s"`, `s=~/.config/limpet/approvals.json; cat "$s"`, `r=/; rm -rf "$r"`} {
 		assert.NotEqual(t, approval.Allow, approval.Judge(long+script, &approval.Options{Home: "/home/me"}).Verdict, script)
+	}
+	// The reason stays in a sandbox that only reads.
+	script := "cat config"
+	for i := range 200 {
+		script = fmt.Sprintf(`cd a%d"$x"; `, i) + script
+	}
+	for _, opts := range []*approval.Options{nil, {Home: "/home/me", Dir: "/home/me/src"}, {Home: "/home/me", Contained: true}} {
+		assert.Equal(t, approval.Ask, approval.Judge(script, opts).Verdict)
 	}
 	assert.Equal(t, approval.Allow, approval.Judge("for i in {1..100}; do cat a{1..1000}$i; done", nil).Verdict, "what is left out is numbers")
 }

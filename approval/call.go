@@ -39,7 +39,16 @@ func (w *walker) call(cmd *syntax.CallExpr) {
 		}
 	}
 	var values []value
-	w.handing(len(cmd.Args) > 0 && !slices.Contains(namesOnly, cmd.Args[0].Lit()), func() { values = w.words(cmd.Args) })
+	printed := len(w.s.printed)
+	w.handing(len(cmd.Args) > 0 && (cmd.Args[0].Lit() == "cd" || cmd.Args[0].Lit() == "wc" || !slices.Contains(namesOnly, cmd.Args[0].Lit())), func() { values = w.words(cmd.Args) })
+	if slices.ContainsFunc(values, func(v value) bool { return slices.Contains(movers, base(v.text)) }) {
+		for _, v := range w.s.printed[printed:] {
+			w.enter(v, false)
+		}
+	}
+	if !w.handed { // Else it is in a substitution, whose command may change to them.
+		w.s.printed = w.s.printed[:printed]
+	}
 	if len(values) > 0 {
 		from, to := w.node(cmd)
 		if len(cmd.Assigns) > 0 {
@@ -48,6 +57,9 @@ func (w *walker) call(cmd *syntax.CallExpr) {
 		w.run(values, from, to, false)
 	}
 }
+
+// movers are programs that change to a directory which their words name.
+var movers = []string{"cd", "pushd", "git", "env"}
 
 // trustedDirs have programs that are what their names say. Only root writes there.
 var trustedDirs = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}
@@ -75,6 +87,7 @@ func (w *walker) run(words []value, from, to int, extra bool) {
 		return
 	}
 	c := &call{w: w, name: base(name.text), args: words[1:], from: from, to: to, extra: extra, known: known(words, extra && !w.plain)}
+	w.s.refed = w.s.refed || c.name == "exec"
 	c.move()
 	if w.floor(words, from, to) {
 		return
@@ -140,7 +153,7 @@ func (w *walker) isBuiltin(name string) bool {
 	return builtins[name]
 }
 
-// namesOnly are programs that print nothing of what is in the files that they name. Those that only count are among them.
+// namesOnly are programs that print nothing of what is in the files that they name. Of wc, that is so but for an option that names a list.
 var namesOnly = []string{"echo", "printf", "basename", "dirname", "test", "[", "ls", "cd", "stat", "wc", "readlink", "realpath", "which", "type", ":", "true"}
 
 // judge is for a command that is no wrapper, and that no rule denies: it is allowed if an allow rule knows all of it.
@@ -151,11 +164,20 @@ func (c *call) judge() {
 	switch {
 	case c.w.handed && slices.Contains(printsNames, c.name):
 		words = pieces(words)
+		if c.name == "dirname" {
+			for _, v := range words {
+				v.pattern = path.Dir(v.pattern)
+				v.text = v.pattern
+				words = append(words, v)
+			}
+		}
+		c.w.s.printed = append(c.w.s.printed, words...)
+		c.w.keepsAbove(words)
 	case slices.Contains(namesOnly, c.name):
 		words = nil // run has looked for limpet's own.
 	}
 	for _, word := range words {
-		if why, v := c.pathOf(word); v != Allow && (v == Deny || !allowed || own.Operands) { // Any operand is not this one.
+		if why, v := c.w.pathOf(word); v != Allow && (v == Deny || !allowed || own.Operands) { // Any operand is not this one.
 			c.add(v, ruleOfPath(v), why)
 			if v == Deny {
 				return
@@ -203,15 +225,15 @@ func (c *call) judge() {
 const bundleMax = 8
 
 // pathOf judges a file that a word names, also one that is joined to an option: behind the equals sign, or behind one or several letters.
-func (c *call) pathOf(v value) (string, Verdict) {
-	why, verdict := c.w.path(v, false)
+func (w *walker) pathOf(v value) (string, Verdict) {
+	why, verdict := w.path(v, false)
 	list := strings.HasPrefix(v.pattern, "@") // Some programs read their words in that file.
 	if verdict != Allow || !list && !strings.HasPrefix(v.pattern, "-") {
 		return why, verdict
 	}
 	joined := func(text string) {
 		if verdict == Allow {
-			why, verdict = c.w.path(value{text: text, pattern: text, known: v.known, home: strings.HasPrefix(text, "~")}, false)
+			why, verdict = w.path(value{text: text, pattern: text, known: v.known, home: strings.HasPrefix(text, "~")}, false)
 		}
 	}
 	if list {

@@ -27,7 +27,10 @@ func (w *walker) expansions(parts []syntax.WordPart, quoted bool) {
 		case *syntax.CmdSubst:
 			w.substitution(part.Stmts)
 		case *syntax.ProcSubst:
+			fed := w.fed
+			w.fed = false
 			w.substitution(part.Stmts)
+			w.fed = fed
 		case *syntax.ArithmExp:
 			w.arithmetic(part.X, part)
 		case *syntax.ExtGlob:
@@ -99,8 +102,11 @@ func (w *walker) operators(p *syntax.ParamExp, quoted bool) {
 
 // substitute is for a word that stands for a parameter, and is quoted as that is.
 func (w *walker) substitute(word *syntax.Word, quoted bool) {
-	if word != nil {
-		w.expansions(word.Parts, quoted)
+	if word == nil {
+		return
+	}
+	if w.expansions(word.Parts, quoted); w.hands {
+		w.kept([]value{w.value(word)})
 	}
 }
 

@@ -78,7 +78,7 @@ func (c *call) find() {
 		if strings.HasSuffix(c.args[i].pattern, "dir") {
 			c.w.s.moves = append(c.w.s.moves, "") // It runs in the directory of each file.
 			for _, v := range c.starts() {
-				c.w.enter(v)
+				c.w.enter(v, false)
 			}
 		}
 		command := slices.Clone(c.args[i+1 : end])

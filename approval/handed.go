@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,18 +14,61 @@ import (
 // takers are the commands that take names from their input, besides shells, whose scripts may have one of them.
 var takers = []string{"xargs", "parallel", "read", "mapfile", "readarray"}
 
-// takesNames reports whether a command, or one in it, may take names from its input.
-func takesNames(stmt *syntax.Stmt) (found bool) {
-	syntax.Walk(stmt, func(node syntax.Node) bool {
-		if call, ok := node.(*syntax.CallExpr); ok {
-			found = found || slices.ContainsFunc(call.Args, func(arg *syntax.Word) bool {
-				name := base(arg.Lit())
-				return shells[name] || slices.Contains(takers, name)
-			})
+// takesNames reports whether a command, or one in it, may take names from its input: a substitution may, and so may a program that is not known. It
+// is found once for all statements in one: for each by itself, that takes long where they are deep.
+func (s *session) takesNames(stmt *syntax.Stmt) bool {
+	if found, known := s.takes[stmt]; known {
+		return found
+	}
+	var around []syntax.Node // the nodes that the walk is in
+	takes := func() {
+		for _, node := range slices.Backward(around) {
+			if stmt, ok := node.(*syntax.Stmt); ok {
+				if s.takes[stmt] {
+					return // And so do those around it.
+				}
+				s.takes[stmt] = true
+			}
 		}
-		return !found
+	}
+	syntax.Walk(stmt, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case nil:
+			around = around[:len(around)-1]
+			return true
+		case *syntax.Stmt:
+			s.takes[node] = false
+		case *syntax.CmdSubst:
+			if !counts(node) {
+				takes()
+			}
+		case *syntax.CallExpr:
+			if callTakes(node) {
+				takes()
+			}
+		}
+		around = append(around, node)
+		return true
 	})
-	return found
+	return s.takes[stmt]
+}
+
+// callTakes reports whether a command takes names from its input, or may be one that does.
+func callTakes(call *syntax.CallExpr) bool {
+	w := &walker{s: &session{opts: &Options{}}}
+	wraps := false
+	for i, arg := range call.Args {
+		v := w.value(arg)
+		name := base(v.text)
+		if shells[name] || slices.Contains(takers, name) || !v.known && (i == 0 || wraps) {
+			return true
+		}
+		wraps = wraps || i == 0 && slices.ContainsFunc(wrapping, func(wr wrapper) bool {
+			r := rule{programs: wr.programs}
+			return r.program(name)
+		})
+	}
+	return false
 }
 
 // handing walks words whose substitutions hand on what they print, or do not.
@@ -49,28 +93,70 @@ var printsNames = []string{"echo", "printf", "basename", "dirname", "ls", "stat"
 // escapes are those by which printf and echo part what they print.
 var escapes = strings.NewReplacer(`\n`, " ", `\0`, " ", `\t`, " ", `\x00`, " ")
 
-// pieces are the words that a word becomes where what is printed is read by its blanks.
+// conversion is one of printf's, for which a word stands.
+var conversion = regexp.MustCompile(`%[-+ #0-9.*]*[a-zA-Z(]`)
+
+// pieces are the words that a word becomes where what is printed is read: by its blanks, without the quotes that xargs takes off, and by other
+// characters, which an option or IFS may part it by.
 func pieces(words []value) (list []value) {
 	for _, v := range words {
-		for i, text := range strings.Fields(escapes.Replace(v.pattern)) {
-			list = append(list, value{text: text, pattern: text, known: v.known, home: v.home && i == 0, from: v.from, to: v.to})
+		add := func(text string) {
+			list = append(list, value{text: text, pattern: text, known: v.known, home: strings.HasPrefix(text, "~"), from: v.from, to: v.to})
+		}
+		text := escapes.Replace(v.pattern)
+		if formed := conversion.ReplaceAllString(text, "["); formed != text {
+			v.known, text = false, text+" "+formed // What stands for a conversion may be any text.
+		}
+		for _, text := range strings.Fields(text) {
+			add(text)
+			if bare := strings.Map(unquotes, text); bare != text {
+				add(bare)
+			}
+			if parts := strings.FieldsFunc(text, separates); len(parts) > 1 {
+				for _, part := range parts {
+					add(part)
+				}
+			}
 		}
 	}
 	return list
 }
 
+// unquotes leaves out what xargs and read take off.
+func unquotes(r rune) rune {
+	if strings.ContainsRune(`"'\`, r) {
+		return -1
+	}
+	return r
+}
+
+// separates reports whether a character is in few names of files.
+func separates(r rune) bool { return strings.ContainsRune(`"'\,:;|=#%&+!<>(){}@^`, r) }
+
 // names judges the text that a command reads, if names of files are taken from it.
 func (w *walker) names(stmt *syntax.Stmt, text *syntax.Word) {
-	if text != nil && (w.handed || takesNames(stmt)) {
+	if text != nil && (w.handed || w.s.takesNames(stmt)) {
 		w.kept(pieces([]value{w.value(text)}))
 	}
 }
 
 // kept judges words whose values are not known where they are used: the elements of an array, say.
 func (w *walker) kept(words []value) {
+	w.keepsAbove(words)
 	for _, v := range words {
-		if why, verdict := w.path(v, false); verdict != Allow {
+		if why, verdict := w.pathOf(v); verdict != Allow {
 			w.addAt(KindExpansion, v.from, v.to, verdict, ruleOfPath(verdict), why)
+		}
+	}
+}
+
+// keepsAbove notes words that are above files with secrets: something that reads all files below a word that is not known may read those.
+func (w *walker) keepsAbove(words []value) {
+	for _, v := range words {
+		for _, dir := range append(w.placed(v), v) {
+			if p := w.normal(dir); w.s.above == "" && slices.ContainsFunc(w.homes(p), w.isAbove) {
+				w.s.above = p
+			}
 		}
 	}
 }

@@ -64,6 +64,7 @@ func (s *optionSet) word(name string) int {
 const (
 	whyUnknownWord   = "a word whose value is not known may be an option"
 	whyUnknownOption = "the option %s is not known to change nothing"
+	whyMayBeNext     = "the argument of the option %s may be empty, so that the next word is it"
 	whySeveral       = "the argument of the option %s may be several words"
 )
 
@@ -137,6 +138,9 @@ func (s *optionSet) one(v value) (options []option, next bool, why string) {
 		case wants:
 			if i+1 == len(v.text) && v.known {
 				return append(options, option{name: v.text[i : i+1]}), true, ""
+			}
+			if i+1 == len(v.text) && !v.filled && !s.whole {
+				return nil, false, strings.Replace(whyMayBeNext, "%s", v.text, 1)
 			}
 		}
 		a := v

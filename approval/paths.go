@@ -60,8 +60,13 @@ func descriptors(p string) (string, bool) {
 // homes returns a path, and what it may be by a pattern for a home, or by a name that is not known: with ~ for that.
 func (w *walker) homes(p string) []string {
 	all := []string{p}
-	if rest, ok := strings.CutPrefix(p, "/"+hidden+"/"); ok {
-		return append(all, "~/"+rest) // ~root, or /$x.
+	if p == "/"+hidden {
+		return append(all, "~")
+	}
+	for _, unknown := range []string{"/" + hidden, here, hidden} { // ~root or /$x, $PWD, and $x.
+		if rest, ok := strings.CutPrefix(p, unknown+"/"); ok {
+			return append(all, "~/"+rest)
+		}
 	}
 	if !strings.HasPrefix(p, "/") || !strings.ContainsAny(p, "*?[") {
 		return all
@@ -134,6 +139,9 @@ func component(pattern, name string) bool {
 
 // isBelow reports whether a path is dir or below it, or may be by a pattern that names something of it.
 func isBelow(p, dir string) bool {
+	if !strings.ContainsAny(p, "*?[") {
+		return strings.HasPrefix(p, dir) && (len(p) == len(dir) || p[len(dir)] == '/')
+	}
 	n := strings.Count(dir, "/") + 1
 	parts := strings.Split(p, "/")
 	return len(parts) >= n && matches(strings.Join(parts[:n], "/"), dir)
@@ -198,7 +206,7 @@ var (
 	}
 	secretFiles = []string{
 		"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "~/.ssh", "~/.gnupg", "~/.aws", "~/.netrc", "~/.git-credentials", "~/.docker/config.json", "~/.kube",
-		"~/.npmrc", "~/.pypirc", "~/.config/gh", "~/.config/gcloud", "~/.azure", "~/.password-store", "~/.pgpass", "~/.my.cnf", "~/.bash_history", "~/.local/share/keyrings",
+		"~/.npmrc", "~/.pypirc", "~/.gitconfig", "~/.config/git", "~/.config/gh", "~/.config/gcloud", "~/.azure", "~/.password-store", "~/.pgpass", "~/.my.cnf", "~/.bash_history", "~/.local/share/keyrings",
 		"/etc/ssl/private", "/dev/mem", "/dev/kmem",
 	}
 	// secretOfProcess are files and directories of each process, and of each of its threads, below /proc.
@@ -218,7 +226,7 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 	if w.isFloor(v) {
 		return "limpet's own state, rules and sockets are not for scripts", Deny
 	}
-	in := func(list []string) bool { return w.in(p, list) }
+	in := func(list []string) bool { return !strings.HasPrefix(p, hidden) && w.in(p, list) } // Writing asks, wherever it is.
 	switch {
 	case write && in(deniedFiles):
 		return "it writes a file by which others get in, or get more rights", Deny
@@ -232,7 +240,7 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 		return "it reads a device, which has other users' files", Ask
 	case !write && isNetwork(v) && v.known:
 		return "bash opens a connection for a path below /dev/tcp or /dev/udp", Ask
-	case !write && isInet(v.pattern):
+	case !write && (isInet(v.pattern) || !v.known && strings.HasPrefix(v.pattern, "/inet")):
 		return "awk may open a connection for a path below /inet", Ask
 	}
 	return "", Allow
@@ -248,8 +256,25 @@ func (w *walker) in(p string, list []string) bool {
 // isSecret reports whether a path is where secrets are kept, as a repository's configuration with the URLs in it, or limpet's own.
 func (w *walker) isSecret(v value) bool {
 	p := w.normal(v)
-	return strings.HasSuffix(p, ".git/config") || w.in(p, secretFiles) || isSecretOfProcess(p) || goesUpInProc(v) || w.isFloor(v)
+	return isGitConfig(p) || w.in(p, secretFiles) || isSecretOfProcess(p) || goesUpInProc(v) || w.isFloor(v)
 }
+
+// isGitConfig reports whether a path is the configuration of a repository, or of a module or worktree of it, or may be by a pattern.
+func isGitConfig(p string) bool {
+	parts := strings.Split(p, "/")
+	last := len(parts) - 1
+	if !component(parts[last], "config") && !component(parts[last], "config.worktree") {
+		return false
+	}
+	for i, part := range parts[:last] {
+		if isGitDir(part) && (i+1 == last || component(parts[i+1], "modules") || component(parts[i+1], "worktrees")) {
+			return true
+		}
+	}
+	return false
+}
+
+func isGitDir(name string) bool { return strings.HasSuffix(name, ".git") || component(name, ".git") }
 
 // goesUpInProc reports whether a path goes up below /proc, where links of the kernel lead anywhere.
 func goesUpInProc(v value) bool {

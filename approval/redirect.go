@@ -57,6 +57,11 @@ func (w *walker) redirection(r *syntax.Redirect) {
 	}
 }
 
+// redirectsInput reports whether the standard input may be another behind a redirection.
+func redirectsInput(r *syntax.Redirect) bool {
+	return r.Op != syntax.RdrOut && r.Op != syntax.AppOut && r.Op != syntax.DplOut || r.N != nil && r.N.Value == "0"
+}
+
 // redirected returns the file of a redirection. A pattern has no known value: bash opens the file that matches it.
 func (w *walker) redirected(word *syntax.Word) value {
 	var values []value

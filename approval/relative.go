@@ -1,74 +1,165 @@
 package approval
 
 import (
+	"path"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// mostDirs and mostNear bound the directories of a script, and those among them that are near: each relative path is judged in all of these.
-const mostDirs, mostNear = 128, 16
+// mostDirs and mostNear bound the directories of a script, and those among them that are near: each relative path is judged in all of these. mostPaths
+// bounds how often, in all; each quarter of a KiB of a path counts. A script with more asks.
+const mostDirs, mostNear, mostPaths = 128, 16, 12_000
 
 // A directory is one that the script may be in.
 type directory struct {
 	value
-	near bool // what is below it, or in it, may be secret, or limpet's own: elsewhere it takes a path that goes up
+	near bool   // what is below it, or in it, may be secret, or limpet's own: elsewhere it takes a path that goes up
+	real string // its path, with the home's; empty: not known
 }
+
+// here is how the pattern of $PWD, ~+ or ~- begins. Without a directory that is known, it may be a home, as one of somebody is.
+const here = "/" + hidden + hidden
 
 // enters notes the directory that a command changes to, for the relative paths in it and behind it. The argument of env's -C is noted by wrapper.
 func (c *call) enters() {
 	switch {
+	case c.w.s.stopped != nil:
 	case c.name == "cd" || c.name == "pushd":
 		to := c.operands()
 		if len(to) == 0 && c.name == "cd" {
-			to = []value{{text: "~", pattern: "~", home: true}}
+			to = []value{{text: "~", pattern: "~", home: true, known: true}}
 		}
 		for _, v := range to {
-			c.w.enter(v)
+			if first, _, _ := strings.Cut(v.pattern, "/"); v.relative() && first != "." && first != ".." && c.w.s.opts.Exported != nil && c.w.s.opts.Exported("CDPATH") {
+				c.w.s.stop(v, "CDPATH is exported, and leads a cd to another directory")
+			}
+			c.w.enter(v, c.name == "cd" && len(to) == 1 && len(c.args) < 2 && !c.w.outside && !c.w.broken)
 		}
+		if c.name == "pushd" || slices.ContainsFunc(c.args, func(v value) bool { return v.pattern == "-" || !v.known || v.many }) {
+			c.w.s.at = slices.Clone(c.w.s.dirs) // It may lead back to any of them.
+		}
+	case c.name == "popd":
+		c.w.s.at = slices.Clone(c.w.s.dirs)
 	case c.name == "git":
 		for i, v := range c.args {
 			if v.pattern == "-C" && i+1 < len(c.args) {
-				c.w.enter(c.args[i+1])
+				c.w.enter(c.args[i+1], false)
 			}
 		}
 	}
 }
 
-// enter notes that what follows may run in a directory. The directories before it count still: a cd may fail, or run in a subshell.
-func (w *walker) enter(to value) {
+// enter notes that what follows may run in a directory. A relative path leads there from where the script may be. That is only the new one
+// behind a cd that cannot fail, and the ones before it, too, behind another. Relative paths are judged in all, whichever it is.
+func (w *walker) enter(to value, surely bool) {
 	s := w.s
-	if to.pattern == "" || to.pattern == "-" {
+	if to.pattern == "" || to.pattern == "-" || s.stopped != nil {
 		return // cd - goes back to one that is noted already.
 	}
-	list := []value{to}
+	var list []directory
 	if to.relative() {
-		list = nil
-		for _, dir := range s.dirs {
-			list = append(list, dir.join(to))
+		for _, dir := range s.at {
+			next := directory{value: dir.join(to)}
+			if dir.real != "" && to.known && !to.many {
+				next.real = path.Join(dir.real, to.text)
+			}
+			list = append(list, next)
 		}
 	}
-	for _, dir := range list {
-		dir.pattern = w.normal(dir)
-		dir.text, dir.home = dir.pattern, strings.HasPrefix(dir.pattern, "~")
-		if slices.ContainsFunc(s.dirs, func(one directory) bool { return one.pattern == dir.pattern }) {
-			continue
+	if !to.relative() || strings.HasPrefix(to.pattern, hidden) { // That may be absolute.
+		next := directory{value: to}
+		if to.known && !to.many {
+			if next.real = to.text; to.home && s.opts.Home == "" {
+				next.real = ""
+			} else if to.home {
+				next.real = s.opts.Home + strings.TrimPrefix(to.text, "~")
+			}
 		}
-		noted := directory{dir, w.isNear(dir)}
-		if noted.near {
-			s.near++
-		}
-		if len(s.dirs) == mostDirs || s.near > mostNear {
-			w.addAt(KindCommand, to.from, to.to, Ask, ruleUnreadable, "the script may be in more directories than are looked at")
+		list = append(list, next)
+	}
+	for i, dir := range list {
+		if s.spend(dir.value); s.stopped != nil {
 			return
 		}
-		s.dirs = append(s.dirs, noted)
+		surely = surely && s.leads(to, dir.real)
+		dir.pattern = w.normal(dir.value)
+		for strings.Contains(dir.pattern, hidden+"/"+hidden) { // One that is not known may have any number of parts.
+			dir.pattern = strings.ReplaceAll(dir.pattern, hidden+"/"+hidden, hidden)
+		}
+		dir.text, dir.home = dir.pattern, strings.HasPrefix(dir.pattern, "~")
+		if known := slices.IndexFunc(s.dirs, dir.same); known >= 0 {
+			list[i] = s.dirs[known]
+			continue
+		}
+		if dir.near = dir.pattern == hidden || w.isNear(dir.value); dir.near {
+			s.near++
+		}
+		list[i] = dir
+		if len(s.dirs) == mostDirs || s.near > mostNear {
+			s.stop(to, "the script may be in more directories than are looked at")
+			return
+		}
+		s.dirs = append(s.dirs, dir)
+	}
+	if surely {
+		s.at = nil
+	}
+	s.at = union(s.at, list)
+}
+
+func (d directory) same(other directory) bool {
+	return d.pattern == other.pattern && d.real == other.real
+}
+
+// union returns the directories of two lists, which stay as they are.
+func union(a, b []directory) []directory {
+	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
+		return a // Nothing has moved.
+	}
+	all := slices.Clone(a)
+	for _, dir := range b {
+		if !slices.ContainsFunc(all, dir.same) {
+			all = append(all, dir)
+		}
+	}
+	return all
+}
+
+// leads reports whether a cd to a path cannot fail: it goes up, or the directory is there.
+func (s *session) leads(to value, real string) bool {
+	below := to.text
+	for strings.HasPrefix(below, "../") {
+		below = strings.TrimLeft(below[len("../"):], "/")
+	}
+	switch {
+	case !to.known || to.many || s.opts.Exported != nil && s.opts.Exported("CDPATH"):
+		return false
+	case below == "" || below == "." || below == "..":
+		return true
+	case strings.Contains(below, ".."):
+		return false // It goes up from a directory that may not be there.
+	}
+	return s.opts.Directory == nil || path.IsAbs(real) && s.opts.Directory(real)
+}
+
+// stop notes that some of the script is not looked at, so that it asks.
+func (s *session) stop(at value, reason string) {
+	if s.stopped == nil {
+		s.stopped = &Finding{Kind: KindScript, From: at.from, To: at.to, Rule: ruleRead, Reason: reason, Verdict: Ask}
+	}
+}
+
+// spend counts that a path is judged in a directory.
+func (s *session) spend(v value) {
+	if s.looks += 1 + len(v.pattern)/256; s.looks > mostPaths {
+		s.stop(v, "it has more paths, in more directories, than are looked at")
 	}
 }
 
 func (v value) relative() bool {
-	return v.pattern != "" && !v.home && !strings.HasPrefix(v.pattern, "/")
+	return v.pattern != "" && !v.home && (!strings.HasPrefix(v.pattern, "/") || strings.HasPrefix(v.pattern, here))
 }
 
 // isNear reports whether a relative path in a directory may be secret, or limpet's own, without going up.
@@ -80,11 +171,14 @@ func (w *walker) isNear(dir value) bool {
 
 // isAbove reports whether a path is, or may be by a pattern, a directory that files with secrets, or limpet's own, are below.
 func (w *walker) isAbove(p string) bool {
-	if p == "/" || p == "/sys" || isSecretOfProcess(within(p, "environ")) || isSecretOfProcess(within(p, "1/environ")) {
+	if p == "/" || p == "/sys" || strings.HasSuffix(p, ".git") || strings.HasPrefix(base(p), ".") && isGitDir(base(p)) || isSecretOfProcess(within(p, "environ")) || isSecretOfProcess(within(p, "1/environ")) {
 		return true
 	}
-	n := strings.Count(p, "/") + 1
+	n, pattern := strings.Count(p, "/")+1, strings.ContainsAny(p, "*?[")
 	holds := func(file string) bool {
+		if !pattern {
+			return strings.HasPrefix(file, p+"/")
+		}
 		parts := strings.Split(file, "/")
 		return len(parts) > n && matches(p, strings.Join(parts[:n], "/"))
 	}
@@ -96,8 +190,14 @@ func (w *walker) isAbove(p string) bool {
 
 // join is a relative path in a directory.
 func (d directory) join(v value) value {
-	in := d.value
-	in.text, in.pattern = within(d.text, v.pattern), within(d.pattern, v.pattern)
+	in, below := d.value, v.pattern
+	if rest, ok := strings.CutPrefix(below, here); ok {
+		below = "." + rest
+	}
+	if d.pattern == hidden {
+		below = path.Clean("/" + below)[1:] // What is above one that is not known is not known, either.
+	}
+	in.text, in.pattern = within(d.text, below), within(d.pattern, below)
 	in.known, in.from, in.to = d.known && v.known, v.from, v.to
 	return in
 }
@@ -109,43 +209,47 @@ func (w *walker) placed(v value) (paths []value) {
 	}
 	up := strings.Contains(v.pattern, "..")
 	for _, dir := range w.s.dirs {
-		if dir.near || up {
-			paths = append(paths, dir.join(v))
+		if !dir.near && !up {
+			continue
 		}
+		if w.s.spend(v); w.s.stopped != nil {
+			return nil
+		}
+		paths = append(paths, dir.join(v))
 	}
 	return paths
 }
 
 // subshell walks what runs in another process: what it changes to is not where the script is behind it.
 func (w *walker) subshell(walk func()) {
-	dirs, near := len(w.s.dirs), w.s.near
+	dirs, near, at, repeated := len(w.s.dirs), w.s.near, w.s.at, w.repeated
+	w.repeated = 0 // A loop around it does not see the directories.
 	w.apart(walk)
-	w.s.dirs, w.s.near = w.s.dirs[:dirs], near
+	w.s.dirs, w.s.near, w.s.at, w.repeated = w.s.dirs[:dirs], near, at, repeated
 }
 
-// repeats notes the directories that a loop changes to: what is before the cd runs behind it, too.
-func (w *walker) repeats(loop syntax.Node) {
-	if int(loop.End().Offset()) <= w.repeated {
-		return // It is in a loop of which they are noted.
+// againMax bounds the bytes of loops that are walked once more, and mostRounds how often one is: behind so many, a loop goes down, and not above its beginning.
+const againMax, mostRounds = 256 << 10, 40
+
+// loop walks a loop. What is before a cd in it runs behind that, too: the loop is walked again until it leads to no other directory.
+func (w *walker) loop(node syntax.Node, walk func()) {
+	s, end := w.s, int(node.End().Offset())
+	if end <= w.repeated {
+		walk() // The loop around it is walked again.
+		return
 	}
-	w.repeated = int(loop.End().Offset())
-	syntax.Walk(loop, func(node syntax.Node) bool {
-		cmd, ok := node.(*syntax.CallExpr)
-		if !ok {
-			return true
+	w.repeated = end
+	findings, moves, full, broken := len(s.findings), len(s.moves), s.full, w.broken
+	for round := 1; ; round++ {
+		dirs, at, near := len(s.dirs), len(s.at), s.near
+		if walk(); len(s.dirs) == dirs && len(s.at) == at || s.stopped != nil || round >= mostRounds && s.near == near {
+			return
 		}
-		for i, arg := range cmd.Args {
-			name := arg.Lit()
-			if name != "cd" && name != "pushd" && name != "git" {
-				continue
-			}
-			c := &call{w: w, name: name}
-			for _, word := range cmd.Args[i+1:] {
-				c.args = append(c.args, w.value(word))
-			}
-			c.enters()
-			break
+		if s.again += end - int(node.Pos().Offset()); s.again > againMax {
+			from, to := w.node(node)
+			s.stop(value{from: from, to: to}, "its loops may lead to more directories than are looked at")
+			return
 		}
-		return true
-	})
+		s.findings, s.moves, s.full, w.broken = s.findings[:findings], s.moves[:moves], full, broken
+	}
 }

@@ -26,11 +26,12 @@ type walker struct {
 	another  bool             // another shell reads the text, which remembers no files of programs
 	posix    bool             // a sh reads the text, which may know no more builtins than POSIX has
 	outside  bool             // the command is run by a program, which knows no builtins and functions
-	repeated int              // the end of the last loop whose directories are noted: see repeats
+	repeated int              // the end of the last loop that is in no other: see loop
 	hands    bool             // the substitutions in the words that are walked hand on what they print: names of files, as far as is known
 	handed   bool             // so does the command that is walked
 	nested   int              // the calls of apart that run
 	listed   bool             // its standard input is a file
+	fed      bool             // its standard input is a pipeline's
 	piped    string           // the program that the standard input of the command comes from, if any
 }
 
@@ -115,10 +116,11 @@ func (w *walker) numeric(parts []syntax.WordPart) bool {
 
 // apart walks what may not run, or runs in a subshell: what it sets is not known behind it.
 func (w *walker) apart(walk func()) {
-	mark, input, piped := len(w.changes), w.input, w.piped
+	mark, input, piped, at := len(w.changes), w.input, w.piped, w.s.at
 	w.nested++
 	walk()
 	w.nested--
+	w.s.at = union(at, w.s.at)
 	for _, c := range slices.Backward(w.changes[mark:]) { // A copy of all variables for each branch would take too long where there are many of both.
 		if c.had {
 			w.vars[c.name] = c.before
@@ -152,7 +154,9 @@ func (w *walker) inner(text string, v value, posix bool) {
 	w.live(read.Parsed(), from, to)
 	in := w.s.walker(file, at)
 	in.depth, in.another, in.posix, in.handed = w.depth+1, true, posix, w.handed
+	before := w.s.at
 	in.statements(file.Stmts)
+	w.s.at = union(before, w.s.at) // It may be another process.
 }
 
 // sameInPosix reports whether a POSIX sh reads a text as bash does.
@@ -179,8 +183,13 @@ func (w *walker) statement(stmt *syntax.Stmt) {
 		w.ask(KindCommand, stmt, ruleShell, "it is none of bash's")
 	}
 	for _, redir := range stmt.Redirs {
-		w.apart(func() { w.redirection(redir) }) // A program's are expanded in another process.
+		w.handing(redir.Hdoc != nil && (w.handed || w.s.takesNames(stmt)), func() {
+			w.apart(func() { w.redirection(redir) }) // A program's are expanded in another process.
+		})
 	}
+	fed := w.fed
+	defer func() { w.fed = fed }()
+	w.fed = fed && !stmt.Background && !stmt.Coprocess && !slices.ContainsFunc(stmt.Redirs, redirectsInput)
 	walk := func() { w.command(stmt) }
 	if stmt.Background || len(stmt.Redirs) > 0 { // One that fails keeps all from being run.
 		w.apart(walk)
@@ -216,14 +225,14 @@ func (w *walker) command(stmt *syntax.Stmt) {
 	case *syntax.IfClause:
 		w.ifClause(cmd)
 	case *syntax.WhileClause:
-		w.repeats(cmd)
-		w.apart(func() { // A break may end the condition.
-			w.statements(cmd.Cond)
-			w.apart(func() { w.statements(cmd.Do) })
+		w.loop(cmd, func() {
+			w.apart(func() { // A break may end the condition.
+				w.statements(cmd.Cond)
+				w.apart(func() { w.statements(cmd.Do) })
+			})
 		})
 	case *syntax.ForClause:
-		w.repeats(cmd)
-		w.forClause(cmd)
+		w.loop(cmd, func() { w.forClause(cmd) })
 	case *syntax.BinaryCmd:
 		w.binaryCommand(cmd)
 	case *syntax.CaseClause:
@@ -313,10 +322,11 @@ func (w *walker) forClause(cmd *syntax.ForClause) {
 
 // commonValue returns what is true of each of the values.
 func commonValue(values []value) value {
-	all := value{noDash: true, numeric: true, solid: true, pattern: hidden}
+	all := value{noDash: true, numeric: true, solid: true, filled: true, pattern: hidden}
 	for _, v := range values {
 		all.noDash = all.noDash && !v.mayBeOption() && (!v.known || v.text != "")
 		all.solid = all.solid && v.known && !v.many && !v.home && v.text != "" && !strings.ContainsAny(v.text, " \t\n*?[\\")
+		all.filled = all.filled && (v.text != "" && !v.many || v.filled)
 		all.numeric = all.numeric && (v.numeric || v.number())
 	}
 	if len(values) == 1 && values[0].known && !values[0].many {
@@ -332,14 +342,16 @@ func (w *walker) binaryCommand(cmd *syntax.BinaryCmd) {
 		w.apart(func() { w.statement(cmd.Y) })
 	case syntax.Pipe, syntax.PipeAll:
 		handed := w.handed
-		w.handed = handed || takesNames(cmd.Y)
+		w.handed = handed || w.s.takesNames(cmd.Y)
 		w.apart(func() { w.statement(cmd.X) })
 		w.handed = handed
+		fed := w.fed
 		w.apart(func() {
 			w.listed = false
-			w.input, w.piped = nil, w.s.source(cmd.X)
+			w.input, w.piped, w.fed = nil, w.s.source(cmd.X), true
 			w.statement(cmd.Y)
 		})
+		w.fed = fed
 	default:
 		w.ask(KindCommand, cmd, ruleShell, "this operator is not known")
 	}
@@ -370,7 +382,9 @@ func (w *walker) function(cmd *syntax.FuncDecl) {
 	vars, changes := w.vars, w.changes
 	w.vars, w.changes = make(map[string]value), nil
 	w.between += 2 // What others set comes in between.
+	at := w.s.at
 	w.statement(cmd.Body)
+	w.s.at = union(at, w.s.at)
 	w.between -= 2
 	w.vars, w.changes = vars, changes
 }

@@ -3,6 +3,7 @@ package approval
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // walks returns a directory with secrets, or with limpet's own files, below it, if the command reads all files below that; empty: it does not.
@@ -34,6 +35,9 @@ func (c *call) walks() string {
 		if len(operands) > 0 && !operands[0].many && !has("files", "e", "regexp", "f", "file") {
 			operands = operands[1:] // The first is what it looks for.
 		}
+		if c.name == "rg" && len(operands) == 0 && c.w.fed && !c.w.outside && !c.w.s.refed && !has("files") {
+			return "" // It reads what the pipe gives it.
+		}
 		return c.w.above(operands)
 	case "diff":
 		if operands := c.operands(); len(operands) > 0 {
@@ -61,6 +65,9 @@ func (w *walker) above(dirs []value) string {
 		dirs = []value{{text: ".", pattern: ".", known: true}}
 	}
 	for _, v := range dirs {
+		if strings.HasPrefix(v.pattern, hidden) && w.s.walked == nil {
+			w.s.walked = &v
+		}
 		for _, dir := range append(w.placed(v), v) {
 			if p := w.normal(dir); slices.ContainsFunc(w.homes(p), w.isAbove) {
 				return p

@@ -22,6 +22,8 @@ type value struct {
 	// splits says that the value may become several words, and that a word behind the first may begin with a dash. The names that a pattern finds
 	// all begin as the pattern does. solid says that a variable with the value is one word, also without quotes and if the word is not known.
 	splits, solid bool
+	// filled says that something follows text for certain, if that is not all.
+	filled bool
 	// numeric says that it is a number, although it may not be known which.
 	numeric bool
 	// pattern is the text for rules that look for paths: patterns as they stand, and hidden for what is not known.
@@ -189,6 +191,7 @@ func (b *builder) literal(text string) {
 	if b.known {
 		b.text = append(b.text, text...)
 	}
+	b.filled = b.filled || !b.known && text != ""
 	b.pattern = append(b.pattern, text...)
 }
 
@@ -237,6 +240,7 @@ func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
 			b.split(!quoted)
 		case *syntax.ArithmExp:
 			b.unknown(false, false)
+			b.filled = true
 		case *syntax.ProcSubst:
 			b.literal("/dev/fd/")
 			b.unknown(true, false)
@@ -258,8 +262,12 @@ func (b *builder) unquoted(text string, first, last bool) {
 				text = "/" + rest
 			}
 		default: // Somebody's home, ~+ or ~-: a path.
-			b.literal("/")
-			b.unknown(true, false)
+			if user == "+" || user == "-" {
+				b.directory(false)
+			} else {
+				b.literal("/")
+				b.unknown(true, false)
+			}
 			if text = rest; slash {
 				text = "/" + rest
 			}
@@ -288,6 +296,10 @@ func (b *builder) unquoted(text string, first, last bool) {
 // homes are where the specification has these variables lead, as long as nobody assigns to them. That asks.
 var homes = map[string]string{"HOME": "~", "XDG_STATE_HOME": "~/.local/state", "XDG_CONFIG_HOME": "~/.config"}
 
+// usual are the operators that yield the variable's value where it is set, but for a slash at its end.
+var usual = []syntax.ParExpOperator{syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull,
+	syntax.RemSmallSuffix, syntax.RemLargeSuffix}
+
 // ofHome is for the home, or what is usually in it. perhaps says that it may be another directory; noDash and many are as for unknown, then.
 func (b *builder) ofHome(text string, perhaps, noDash, many bool) {
 	b.home = b.home || len(b.text) == 0 && b.known
@@ -300,24 +312,35 @@ func (b *builder) ofHome(text string, perhaps, noDash, many bool) {
 	b.pattern = append(b.pattern[:len(b.pattern)-len(hidden)], text...)
 }
 
+// directory is for that where the script is, or was.
+func (b *builder) directory(many bool) {
+	b.literal("/")
+	b.unknown(true, many)
+	b.pattern = append(b.pattern[:len(b.pattern)-len("/"+hidden)], here...)
+}
+
 func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
 	name := ""
 	if p.Param != nil {
 		name = p.Param.Value
 	}
 	plain := p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length
+	usually := p.Exp != nil && slices.Contains(usual, p.Exp.Op) && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length
 	switch {
+	case usually && homes[name] != "": // The value, most often, or another.
+		b.ofHome(homes[name], true, false, !quoted)
 	case p.Length, plain && (name == "#" || name == "?" || name == "$"): // $! is empty in a new shell.
 		b.unknown(true, false)
+		b.filled = true
 	case plain && homes[name] != "": // Most have no more than a HOME.
 		b.ofHome(homes[name], name != "HOME" || b.w.s.homeless, false, !quoted)
 	case plain && name == "PWD": // A new shell has no OLDPWD.
-		b.literal("/")
-		b.unknown(true, !quoted)
+		b.directory(!quoted)
 		b.splits = b.splits || !quoted
 	case plain && b.w.has(name):
 		b.variable(b.w.vars[name], quoted)
 	default:
+		b.filled = b.filled || plain && b.w.isNumber(name)
 		b.split(!quoted || name == "@" || name == "*" || p.Index != nil || p.Excl || hasAll(p))
 	}
 }
@@ -363,6 +386,7 @@ func (b *builder) variable(v value, quoted bool) {
 	if v.numeric || v.solid {
 		v.many, v.splits = false, false
 	}
+	b.filled = b.filled || v.filled || !b.known && v.text != ""
 	if b.known {
 		b.text = append(b.text, v.text...)
 	}

@@ -159,7 +159,7 @@ func (c *call) wrapper(wr *wrapper, foreign bool) {
 		}
 		if c.name == "env" && (o.name == "C" || o.name == "chdir") {
 			c.w.s.moves = append(c.w.s.moves, "")
-			c.w.enter(o.arg)
+			c.w.enter(o.arg, false)
 		}
 		if c.name == "env" {
 			pathless, homeless := c.w.s.pathless, c.w.s.homeless
@@ -232,7 +232,7 @@ func replaced(words []value, by value) []value {
 			continue
 		}
 		// Data stand for it, which may begin with a dash; it stays one word.
-		v.known, v.text, v.pattern = false, before, before+hidden
+		v.known, v.text, v.pattern = false, before, strings.ReplaceAll(v.pattern, by.text, hidden)
 		if !by.known || by.text == "" {
 			v.text, v.pattern = "", hidden
 		}

@@ -1,0 +1,71 @@
+package approval_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/limpet-sh/limpet/approval"
+)
+
+// A cd .. leads back to where the script began if the cd before it cannot fail, and to the directory above it otherwise.
+func TestADirectoryThatIsThereLeadsBack(t *testing.T) {
+	const home, src = "/home/me", "/home/me/src"
+	for _, row := range []struct {
+		script, dir  string
+		there, other approval.Verdict // where the directories are there, and where none is
+	}{
+		{"cd sub; ls; cd ..; grep -rn foo .", src, approval.Allow, approval.Ask},
+		{"cd sub; ls; cd ..; rg foo", src, approval.Allow, approval.Ask},
+		{"cd sub && ls; cd .. && grep -rn foo .", src, approval.Allow, approval.Ask},
+		{"cd a/b; ls; cd ../..; grep -rn foo .", src, approval.Allow, approval.Ask},
+		{"cd /home/me/src/sub; cd ..; grep -rn foo .", "/x", approval.Allow, approval.Ask},
+		{"pushd sub; ls; popd; grep -rn foo .", src, approval.Allow, approval.Allow},
+		{"grep -rn foo .", src, approval.Allow, approval.Allow},
+		{"cd sub; cd ../..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{"if ls; then cd sub; fi; cd ..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{"ls && cd sub; cd ..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{"cd sub & cd ..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{"cd sub | ls; cd ..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{"(cd sub); cd ..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{"bash -c 'cd sub'; cd ..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{"command cd sub x; cd ..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{`cd "$x"; cd ..; grep -rn foo .`, src, approval.Ask, approval.Ask},
+		{"cd a/../..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{"env cd sub; cd ..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{"while ls; do cd ..; done; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{"for i in a b; do grep -rn foo .; cd ..; done", src + "/a", approval.Ask, approval.Ask},
+		{"cd sub; cd -; cd ..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{`cd sub; cd "$OLDPWD"; cd ..; grep -rn foo .`, src, approval.Ask, approval.Ask},
+		{"cd sub; cd ~-; cd ..; grep -rn foo .", src, approval.Ask, approval.Ask},
+		{"cd sub; cat .ssh/config", home, approval.Ask, approval.Ask},
+		{"ls | rg foo", home, approval.Allow, approval.Allow},
+		{"ls | { rg foo; }", home, approval.Allow, approval.Allow},
+		{"rg foo", home, approval.Ask, approval.Ask},
+		{"rg foo | ls", home, approval.Ask, approval.Ask},
+		{"ls | rg foo .", home, approval.Ask, approval.Ask},
+		{"ls | rg foo </dev/null", home, approval.Ask, approval.Ask},
+		{"ls | rg foo <&2", home, approval.Ask, approval.Ask},
+		{"ls | rg foo 0>&2", home, approval.Ask, approval.Ask},
+		{"ls | { rg foo & }", home, approval.Ask, approval.Ask},
+		{"ls | xargs -I{} rg {}", home, approval.Ask, approval.Ask},
+		{"ls | xargs rg foo", home, approval.Ask, approval.Ask},
+		{"ls | rg --files", home, approval.Allow, approval.Allow},
+		{"ls | rg --files | xargs cat", home, approval.Ask, approval.Ask},
+		{"ls | cat <(rg foo)", home, approval.Ask, approval.Ask},
+		{"ls | { ls; } && rg foo", home, approval.Ask, approval.Ask},
+	} {
+		opts := approval.Options{Home: home, Dir: row.dir, Exported: typical.Exported, Directory: func(path string) bool {
+			return slices.Contains([]string{home, src, src + "/sub", src + "/a/b"}, path)
+		}}
+		assert.Equal(t, row.there, approval.Judge(row.script, &opts).Verdict, "%s", row.script)
+		opts.Directory = func(string) bool { return false }
+		assert.Equal(t, row.other, approval.Judge(row.script, &opts).Verdict, "none is there: %s", row.script)
+		opts.Directory = nil
+		assert.Equal(t, row.there, approval.Judge(row.script, &opts).Verdict, "nobody looks: %s", row.script)
+	}
+	assert.Equal(t, approval.Allow, approval.Judge("cd a; cd b; cd c; cd d; cd e; cd f; cd g; cd h; cd i; cat x", &approval.Options{Home: home, Dir: src}).Verdict)
+	opts := &approval.Options{Home: home, Dir: src, Exported: func(name string) bool { return name == "CDPATH" }}
+	assert.Equal(t, approval.Ask, approval.Judge("cd .ssh; cat config", opts).Verdict, "CDPATH leads elsewhere")
+}
