@@ -103,10 +103,11 @@ func (f *approveFlag) gate(cmd *cobra.Command, shell *shellFlags, session string
 	if err != nil {
 		return nil, err
 	}
-	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), Path: approve.PathOf(env), File: approve.File, Git: approve.Git(env)}
+	opts := &approval.Options{Home: home, Load: load, Exported: approve.Exported(env), Path: approve.PathOf(env), File: approve.File, Git: approve.Git(env), Directory: approve.Directory}
 	switch {
 	case far: // Programs are others there.
 		opts.Path, opts.File, opts.Git, opts.Contained = "", nil, nil, asked && policy.Contains()
+		opts.Directory = func(string) bool { return false }
 	case asked:
 		policy.Env.Pass = shell.asked()
 		approve.Confine(opts, policy)

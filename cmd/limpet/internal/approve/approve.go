@@ -78,7 +78,7 @@ With --json, it prints one object with verdict, findings and rules.`,
 			if err != nil {
 				return err
 			}
-			opts := &approval.Options{Home: home, Own: own, Dir: dir, Git: Git(nil), Exported: Exported(nil), Path: PathOf(nil), File: File}
+			opts := &approval.Options{Home: home, Own: own, Dir: dir, Git: Git(nil), Exported: Exported(nil), Path: PathOf(nil), File: File, Directory: Directory}
 			policy, asked, err := box.Policy(cmd)
 			if err != nil {
 				return err

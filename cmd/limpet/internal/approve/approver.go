@@ -40,7 +40,7 @@ const DefaultWait = 290 * time.Second
 func (s Sessions) Approver(of session.Approved) session.Approver {
 	home, _ := os.UserHomeDir() // Without it, more paths are taken for homes.
 	opts := &approval.Options{
-		Home: home, Load: Rules, Exported: Exported(s.Env), Path: PathOf(s.Env), File: File, Git: Git(s.Env),
+		Home: home, Load: Rules, Exported: Exported(s.Env), Path: PathOf(s.Env), File: File, Git: Git(s.Env), Directory: Directory,
 	}
 	if of.Policy != nil {
 		Confine(opts, *of.Policy)

@@ -14,6 +14,7 @@ func Confine(opts *approval.Options, policy sandbox.Policy) {
 	c := approval.Confined{Refused: policy.Refuses, Env: policy.Environ}
 	c.Network, c.Processes, c.Privileges = policy.Prevents()
 	opts.Git, opts.Contained, opts.Confined = nil, policy.Contains(), c
+	opts.Directory = func(string) bool { return false } // It may be hidden there.
 	opts.File = fileIn(policy, filepath.SplitList(opts.Path))
 }
 

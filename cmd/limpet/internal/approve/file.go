@@ -20,6 +20,12 @@ var systemDirs = []string{
 	"/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/libexec", "/usr/local/go", "/etc/alternatives", "/nix/store", "/gnu/store", "/run/current-system", "/run/wrappers", "/snap",
 }
 
+// Directory reports, for approval.Options, whether there is a directory at a path that this user may enter.
+func Directory(path string) bool {
+	var st unix.Stat_t
+	return unix.Stat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) == nil
+}
+
 // mostLinks bounds the symbolic links of a path, as Linux does.
 const mostLinks = 40
 

@@ -178,3 +178,15 @@ func TestAFileThatAMappingChangesIsNotTheSame(t *testing.T) {
 	b[15] = 'c'
 	assert.NotEqual(t, before.State, approve.File(path).State)
 }
+
+func TestADirectoryIsThereIfItMayBeEntered(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.Mkdir(at("sub"), 0o700))
+	require.NoError(t, os.WriteFile(at("file"), nil, 0o700))
+	require.NoError(t, os.Symlink("sub", at("link")))
+	require.NoError(t, os.Symlink("nowhere", at("dead")))
+	for name, there := range map[string]bool{"sub": true, "link": true, "file": false, "dead": false, "nowhere": false, "sub/nowhere": false} {
+		assert.Equal(t, there, approve.Directory(at(name)), name)
+	}
+}
