@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Names of files that one command prints, another one may read: by xargs, in a substitution, or as the lines of read. What is printed is
-// then judged as what is read.
+// One command may read the files whose names another one prints: through xargs, in a substitution, or line by line through read. So the
+// names that are printed are judged as if these files were read.
 
 // takers are the commands that take names from their input, besides shells, whose scripts may have one of them.
 var takers = []string{"xargs", "parallel", "read", "mapfile", "readarray"}
@@ -96,8 +96,8 @@ var escapes = strings.NewReplacer(`\n`, " ", `\0`, " ", `\t`, " ", `\x00`, " ")
 // conversion is one of printf's, for which a word stands.
 var conversion = regexp.MustCompile(`%[-+ #0-9.*]*[a-zA-Z(]`)
 
-// pieces are the words that a word becomes where what is printed is read: by its blanks, without the quotes that xargs takes off, and by other
-// characters, which an option or IFS may part it by.
+// pieces splits each word as a command may that reads it: at blanks, and at the other characters that an option or IFS may name. It also
+// takes off quotes, as xargs does.
 func pieces(words []value) (list []value) {
 	for _, v := range words {
 		add := func(text string) {

@@ -195,7 +195,7 @@ func (d directory) join(v value) value {
 		below = "." + rest
 	}
 	if d.pattern == hidden {
-		below = path.Clean("/" + below)[1:] // What is above one that is not known is not known, either.
+		below = path.Clean("/" + below)[1:] // A path with ".." would lead above a directory that is not known.
 	}
 	in.text, in.pattern = within(d.text, below), within(d.pattern, below)
 	in.known, in.from, in.to = d.known && v.known, v.from, v.to
