@@ -197,7 +197,7 @@ type session struct {
 	stopped  *Finding              // why some of it is not looked at; nil: all is
 	refed    bool                  // exec may have redirected the standard input of all that follows
 	printed  []value               // what substitutions print, in the words that are walked
-	above    string                // the first word that is kept for later, or printed, and is above files with secrets
+	above    []directory           // words that are kept for later, or printed, and are above files with secrets
 	walked   *value                // a word that is not known, below which a command reads all files
 	takes    map[*syntax.Stmt]bool // see takesNames
 	live     *live                 // nil: the shell is as a new one
@@ -210,8 +210,8 @@ type session struct {
 }
 
 func (s *session) judgement() Judgement {
-	if s.above != "" && s.walked != nil {
-		s.stop(*s.walked, readsBelow(s.above))
+	if len(s.above) > 0 && s.walked != nil {
+		s.stop(*s.walked, readsBelow(s.above[0].pattern))
 	}
 	if f := s.stopped; f != nil {
 		f.To = min(max(f.To, 0), len(s.text))

@@ -173,6 +173,8 @@ func (c *call) judge() {
 		}
 		c.w.s.printed = append(c.w.s.printed, words...)
 		c.w.keepsAbove(words)
+	case c.name == "wc":
+		words = slices.DeleteFunc(slices.Clone(words), func(v value) bool { return !v.mayBeOption() }) // Of its list it prints what is in it.
 	case slices.Contains(namesOnly, c.name):
 		words = nil // run has looked for limpet's own.
 	}

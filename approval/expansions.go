@@ -87,7 +87,7 @@ func (w *walker) operators(p *syntax.ParamExp, quoted bool) {
 		syntax.LowerFirst, syntax.LowerAll:
 		w.word(p.Exp.Word) // Single quotes in a pattern are quotes, also in double quotes.
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
-		w.substitute(p.Exp.Word, quoted)
+		w.handing(true, func() { w.substitute(p.Exp.Word, quoted) }) // The variable keeps it.
 		if p.Excl || p.Index != nil || !harmless(p.Param.Value) {
 			ask("it assigns to a variable that may change how commands run")
 		}

@@ -148,7 +148,13 @@ func gitAllows(c *call) string {
 		}
 	}
 	if verb == "config" {
-		if use.tells = readsConfig(args[1:]); use.tells != "" {
+		use.tells = readsConfig(args[1:])
+		section, _, _ := strings.Cut(strings.ToLower(use.tells), ".")
+		switch {
+		case use.tells == "":
+		case slices.Contains([]string{"user", "author", "committer", "init", "branch", "color", "pull", "push", "merge", "rebase", "commit", "tag"}, section):
+			return allow("git config goes by the repository's configuration") // None of these is a secret.
+		default:
 			return allow(gitTells)
 		}
 	}

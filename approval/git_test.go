@@ -68,6 +68,7 @@ func TestGitThatPrintsASecretAsks(t *testing.T) {
 		}
 	}
 	assert.Equal(t, approval.Ask, approval.Judge("git remote -v", &approval.Options{Contained: true}).Verdict, "a sandbox keeps no secret")
+	assert.Equal(t, approval.Allow, approval.Judge("git config user.name; git config --get branch.main.merge", &approval.Options{Contained: true}).Verdict)
 }
 
 func TestASettingThatMayRunAProgramMakesGitAsk(t *testing.T) {

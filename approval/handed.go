@@ -150,13 +150,19 @@ func (w *walker) kept(words []value) {
 	}
 }
 
-// keepsAbove notes words that are above files with secrets: something that reads all files below a word that is not known may read those.
+// keepsAbove notes words that are above files with secrets: what reads files below a word that is not known may read those.
 func (w *walker) keepsAbove(words []value) {
 	for _, v := range words {
 		for _, dir := range append(w.placed(v), v) {
-			if p := w.normal(dir); w.s.above == "" && slices.ContainsFunc(w.homes(p), w.isAbove) {
-				w.s.above = p
+			p := w.normal(dir)
+			if !slices.ContainsFunc(w.homes(p), w.isAbove) || slices.ContainsFunc(w.s.above, func(d directory) bool { return d.pattern == p }) {
+				continue
 			}
+			if len(w.s.above) == mostNear {
+				w.s.stop(v, "it has more directories with secrets than are looked at")
+				return
+			}
+			w.s.above = append(w.s.above, directory{value: value{text: p, pattern: p, home: strings.HasPrefix(p, "~")}})
 		}
 	}
 }

@@ -48,13 +48,21 @@ func descriptors(p string) (string, bool) {
 	if !strings.Contains(p, "..") || !strings.HasPrefix(p, "/") {
 		return "", false
 	}
-	seen, rest := "", p
-	for rest != "" && seen != "/dev/fd" {
+	var seen []string
+	for rest := p; rest != ""; {
 		var part string
-		part, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
-		seen = path.Join("/", seen, part)
+		switch part, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/"); part {
+		case "", ".":
+		case "..":
+			seen = seen[:max(0, len(seen)-1)]
+		default:
+			seen = append(seen, part)
+		}
+		if len(seen) == 2 && seen[0] == "dev" && seen[1] == "fd" {
+			return rest, rest != ""
+		}
 	}
-	return rest, seen == "/dev/fd" && rest != ""
+	return "", false
 }
 
 // homes returns a path, and what it may be by a pattern for a home, or by a name that is not known: with ~ for that.
@@ -125,13 +133,13 @@ func matches(pattern, dir string) bool {
 	return true
 }
 
-// component reports whether a component of a path may be a name. Behind a bracket any may, but for [0-9]: the end of another may not be known.
+// component reports whether a component of a path may be a name. Behind a bracket any may: where that ends, quotes decide, which a pattern has lost.
 func component(pattern, name string) bool {
 	if name == "~" || strings.HasPrefix(name, ".") && !strings.HasPrefix(pattern, ".") && !strings.HasPrefix(pattern, "[") {
 		return pattern == name // A pattern finds no hidden files, unless it says so.
 	}
-	if strings.Contains(strings.ReplaceAll(pattern, "[0-9]", ""), "[") {
-		pattern = pattern[:strings.IndexByte(pattern, '[')] + "*"
+	if i := strings.IndexByte(pattern, '['); i >= 0 {
+		pattern = pattern[:i] + "*"
 	}
 	ok, err := path.Match(pattern, name)
 	return ok || err != nil

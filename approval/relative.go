@@ -9,7 +9,7 @@ import (
 )
 
 // mostDirs and mostNear bound the directories of a script, and those among them that are near: each relative path is judged in all of these. mostPaths
-// bounds how often, in all; each quarter of a KiB of a path counts. A script with more asks.
+// bounds how often, in all; each 128 bytes of a path count. A script with more asks.
 const mostDirs, mostNear, mostPaths = 128, 16, 12_000
 
 // A directory is one that the script may be in.
@@ -79,6 +79,13 @@ func (w *walker) enter(to value, surely bool) {
 		}
 		list = append(list, next)
 	}
+	if rest, ok := strings.CutPrefix(to.pattern, hidden); ok && (rest == "" || rest[0] == '/') {
+		for _, dir := range s.above { // It may be one of these, or below it.
+			below := to
+			below.pattern = "." + rest
+			list = append(list, directory{value: dir.join(below)})
+		}
+	}
 	for i, dir := range list {
 		if s.spend(dir.value); s.stopped != nil {
 			return
@@ -106,7 +113,7 @@ func (w *walker) enter(to value, surely bool) {
 	if surely {
 		s.at = nil
 	}
-	s.at = union(s.at, list)
+	s.at = s.union(s.at, list)
 }
 
 func (d directory) same(other directory) bool {
@@ -114,9 +121,15 @@ func (d directory) same(other directory) bool {
 }
 
 // union returns the directories of two lists, which stay as they are.
-func union(a, b []directory) []directory {
+func (s *session) union(a, b []directory) []directory {
 	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
 		return a // Nothing has moved.
+	}
+	if s.stopped != nil {
+		return a
+	}
+	if s.looks += len(a) * len(b) / mostDirs; s.looks > mostPaths {
+		s.stop(value{to: len(s.text)}, tooManyPaths)
 	}
 	all := slices.Clone(a)
 	for _, dir := range b {
@@ -151,10 +164,12 @@ func (s *session) stop(at value, reason string) {
 	}
 }
 
+const tooManyPaths = "it has more paths, in more directories, than are looked at"
+
 // spend counts that a path is judged in a directory.
 func (s *session) spend(v value) {
-	if s.looks += 1 + len(v.pattern)/256; s.looks > mostPaths {
-		s.stop(v, "it has more paths, in more directories, than are looked at")
+	if s.looks += 1 + len(v.pattern)/128; s.looks > mostPaths {
+		s.stop(v, tooManyPaths)
 	}
 }
 
@@ -171,7 +186,7 @@ func (w *walker) isNear(dir value) bool {
 
 // isAbove reports whether a path is, or may be by a pattern, a directory that files with secrets, or limpet's own, are below.
 func (w *walker) isAbove(p string) bool {
-	if p == "/" || p == "/sys" || strings.HasSuffix(p, ".git") || strings.HasPrefix(base(p), ".") && isGitDir(base(p)) || isSecretOfProcess(within(p, "environ")) || isSecretOfProcess(within(p, "1/environ")) {
+	if p == "/" || p == "/sys" || strings.HasSuffix(p, ".git") && !strings.Contains(p, ":/") || strings.HasPrefix(base(p), ".") && component(base(p), ".git") || isSecretOfProcess(within(p, "environ")) || isSecretOfProcess(within(p, "1/environ")) {
 		return true
 	}
 	n, pattern := strings.Count(p, "/")+1, strings.ContainsAny(p, "*?[")
@@ -202,20 +217,34 @@ func (d directory) join(v value) value {
 	return in
 }
 
-// placed are the paths that a relative one may be, in each directory where that matters; none for another value.
+// placed are the paths that a relative one may be, in each directory where that matters; none for another value. What begins with a name that is not
+// known may also be below a directory that was kept.
 func (w *walker) placed(v value) (paths []value) {
 	if !v.relative() {
 		return nil
 	}
+	add := func(dir directory, v value) {
+		if w.s.stopped == nil {
+			in := dir.join(v)
+			w.s.spend(in)
+			paths = append(paths, in)
+		}
+	}
 	up := strings.Contains(v.pattern, "..")
 	for _, dir := range w.s.dirs {
-		if !dir.near && !up {
-			continue
+		if dir.near || up {
+			add(dir, v)
 		}
-		if w.s.spend(v); w.s.stopped != nil {
-			return nil
+	}
+	if rest, ok := strings.CutPrefix(v.pattern, hidden+"/"); ok {
+		below := v
+		below.pattern = rest
+		for _, dir := range w.s.above {
+			add(dir, below)
 		}
-		paths = append(paths, dir.join(v))
+	}
+	if w.s.stopped != nil {
+		return nil
 	}
 	return paths
 }
@@ -239,10 +268,29 @@ func (w *walker) loop(node syntax.Node, walk func()) {
 		return
 	}
 	w.repeated = end
-	findings, moves, full, broken := len(s.findings), len(s.moves), s.full, w.broken
-	for round := 1; ; round++ {
+	type key struct {
+		kind         Kind
+		from, to     int
+		rule, reason string
+		verdict      Verdict
+	}
+	found := make(map[key]bool)
+	before := s.findings
+	for round, moves := 1, 0; ; round++ {
 		dirs, at, near := len(s.dirs), len(s.at), s.near
-		if walk(); len(s.dirs) == dirs && len(s.at) == at || s.stopped != nil || round >= mostRounds && s.near == near {
+		s.findings = nil
+		walk()
+		for _, f := range s.findings { // What asked once asks, though more may be known of the variables now.
+			if k := (key{f.Kind, f.From, f.To, f.Rule, f.Reason, f.Verdict}); !found[k] {
+				found[k] = true
+				before = append(before, f)
+			}
+		}
+		if s.findings = before; round == 1 {
+			moves = len(s.moves)
+		}
+		s.moves = s.moves[:moves]
+		if len(s.dirs) == dirs && len(s.at) == at || s.stopped != nil || round >= mostRounds && s.near == near {
 			return
 		}
 		if s.again += end - int(node.Pos().Offset()); s.again > againMax {
@@ -250,6 +298,5 @@ func (w *walker) loop(node syntax.Node, walk func()) {
 			s.stop(value{from: from, to: to}, "its loops may lead to more directories than are looked at")
 			return
 		}
-		s.findings, s.moves, s.full, w.broken = s.findings[:findings], s.moves[:moves], full, broken
 	}
 }

@@ -69,3 +69,14 @@ func TestADirectoryThatIsThereLeadsBack(t *testing.T) {
 	opts := &approval.Options{Home: home, Dir: src, Exported: func(name string) bool { return name == "CDPATH" }}
 	assert.Equal(t, approval.Ask, approval.Judge("cd .ssh; cat config", opts).Verdict, "CDPATH leads elsewhere")
 }
+
+// A sandbox that only reads keeps no secret.
+func TestTheListOfWcIsAskedAboutInASandbox(t *testing.T) {
+	opts := &approval.Options{Contained: true, Home: "/home/me", Dir: "/home/me/src"}
+	for _, script := range []string{
+		"wc --files0-from=/etc/shadow", `wc --files0-from="$HOME/.ssh/id_ed25519"`, "wc --files0-f=/etc/shadow", "cd ~; wc --files0-from=.config/limpet/rules",
+	} {
+		assert.NotEqual(t, approval.Allow, approval.Judge(script, opts).Verdict, script)
+	}
+	assert.Equal(t, approval.Allow, approval.Judge("wc -l ~/.ssh/config a", opts).Verdict)
+}

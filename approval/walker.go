@@ -120,7 +120,7 @@ func (w *walker) apart(walk func()) {
 	w.nested++
 	walk()
 	w.nested--
-	w.s.at = union(at, w.s.at)
+	w.s.at = w.s.union(at, w.s.at)
 	for _, c := range slices.Backward(w.changes[mark:]) { // A copy of all variables for each branch would take too long where there are many of both.
 		if c.had {
 			w.vars[c.name] = c.before
@@ -156,7 +156,7 @@ func (w *walker) inner(text string, v value, posix bool) {
 	in.depth, in.another, in.posix, in.handed = w.depth+1, true, posix, w.handed
 	before := w.s.at
 	in.statements(file.Stmts)
-	w.s.at = union(before, w.s.at) // It may be another process.
+	w.s.at = w.s.union(before, w.s.at) // It may be another process.
 }
 
 // sameInPosix reports whether a POSIX sh reads a text as bash does.
@@ -384,7 +384,7 @@ func (w *walker) function(cmd *syntax.FuncDecl) {
 	w.between += 2 // What others set comes in between.
 	at := w.s.at
 	w.statement(cmd.Body)
-	w.s.at = union(at, w.s.at)
+	w.s.at = w.s.union(at, w.s.at)
 	w.between -= 2
 	w.vars, w.changes = vars, changes
 }

@@ -298,7 +298,7 @@ var homes = map[string]string{"HOME": "~", "XDG_STATE_HOME": "~/.local/state", "
 
 // usual are the operators that yield the variable's value where it is set, but for a slash at its end.
 var usual = []syntax.ParExpOperator{syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull,
-	syntax.RemSmallSuffix, syntax.RemLargeSuffix}
+	syntax.RemSmallSuffix}
 
 // ofHome is for the home, or what is usually in it. perhaps says that it may be another directory; noDash and many are as for unknown, then.
 func (b *builder) ofHome(text string, perhaps, noDash, many bool) {
