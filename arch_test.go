@@ -145,7 +145,7 @@ func TestImportsPointDownOnly(t *testing.T) {
 			reason: "what keys send has nothing to do with who gets it"},
 		{pkg: "terminal/remote", only: ours("terminal", "internal/socket", "internal/jsonhttp", "internal/errtext"),
 			reason: "it passes on what a terminal can do, and what its errors say; it needs nothing besides"},
-		{pkg: "approval", only: append(ours("internal/script", "command"), "mvdan.cc/sh/v3"),
+		{pkg: "approval", only: append(ours("internal/lazyregexp", "internal/script", "command"), "mvdan.cc/sh/v3"),
 			reason: "it reads a script and runs nothing, so that it can be asked anywhere"},
 		{pkg: "sandbox", never: ours("shell", "oneshot", "ipc", "session", "jobs", "mcpserver"),
 			reason: "it wraps a transport, and knows nothing of what runs in it; its tests may try it with a shell"},

@@ -1,13 +1,14 @@
 package approval
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // sqlChange finds statements that delete, in a text for a database.
-var sqlChange = regexp.MustCompile(`(?i)\b(drop|truncate|delete|alter|update)\b`)
+var sqlChange = lazyregexp.New(`(?i)\b(drop|truncate|delete|alter|update)\b`)
 
 // asking are commands that ask, with a reason of their own. They change nothing about the verdict: what no rule knows
 // asks too.
@@ -21,7 +22,7 @@ var asking = []rule{
 		return verb == "reset" && in.has("hard", "merge", "keep") || verb == "clean" || verb == "checkout" || verb == "restore" || verb == "stash" && slices.ContainsFunc(in.texts(), func(t string) bool { return t == "drop" || t == "clear" })
 	}, yes: []string{"git reset --hard", "git clean -fdx", "git checkout .", "git restore a", "git stash drop"}, no: []string{"git reset a"}},
 	{name: "ask.sql", reason: "the statement deletes or changes data", programs: "psql mysql mariadb sqlite3 duckdb clickhouse-client sqlcmd", when: func(c *call) bool {
-		return slices.ContainsFunc(c.texts(), sqlChange.MatchString)
+		return slices.ContainsFunc(c.texts(), sqlChange().MatchString)
 	}, yes: []string{"psql -c 'DROP TABLE a'", "mysql -e 'truncate a'", "sqlite3 a.db 'delete from a'"}, no: []string{"psql -c 'select 1'"}},
 	{name: "ask.delete", reason: "it deletes files", programs: "rm rmdir unlink shred srm trash trash-put",
 		yes: []string{"rm a", "rmdir d", "unlink a"}, no: []string{"ls rm"}},

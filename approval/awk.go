@@ -1,9 +1,10 @@
 package approval
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // awkWords are what a program may call or name besides its variables. getline, system, close, fflush, ENVIRON, PROCINFO, SYMTAB and
@@ -20,7 +21,7 @@ var awkForbidden = map[string]bool{
 }
 
 // awkClass is a class within brackets, whose last bracket does not end them.
-var awkClass = regexp.MustCompile(`^\[:[a-z]+:\]`)
+var awkClass = lazyregexp.New(`^\[:[a-z]+:\]`)
 
 var awkOptions = optionSet{short: "F:v:", first: true}
 
@@ -181,7 +182,7 @@ func awkPattern(text string, i int) int {
 			return -1
 		case '[':
 			if bracket {
-				class := awkClass.FindString(text[i:])
+				class := awkClass().FindString(text[i:])
 				if class == "" {
 					return -1
 				}

@@ -2,9 +2,10 @@ package approval
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // Confined says what a sandbox prevents, whatever runs in it. A part of a script is allowed if that was all that there is to ask about. Each field is
@@ -157,8 +158,8 @@ func asksForNames(c *call, options []option, operands []value) bool {
 }
 
 var (
-	digOption = regexp.MustCompile(`^\+(no)?(short|all|answer|comments|stats|cmd|question|authority|additional|trace|tcp|recurse|dnssec|multiline|identify|search)$`)
-	digName   = regexp.MustCompile(`^@?[A-Za-z0-9_][A-Za-z0-9_.:-]*$`)
+	digOption = lazyregexp.New(`^\+(no)?(short|all|answer|comments|stats|cmd|question|authority|additional|trace|tcp|recurse|dnssec|multiline|identify|search)$`)
+	digName   = lazyregexp.New(`^@?[A-Za-z0-9_][A-Za-z0-9_.:-]*$`)
 )
 
 // digs is for a dig that does not read ~/.digrc, which may have options that read other files.
@@ -167,7 +168,7 @@ func digs(c *call) bool {
 		return false
 	}
 	return !slices.ContainsFunc(c.args[1:], func(v value) bool {
-		return !v.known || v.many || v.home || !digOption.MatchString(v.text) && !digName.MatchString(v.text) && !slices.Contains([]string{"-4", "-6", "-x", "-t"}, v.text)
+		return !v.known || v.many || v.home || !digOption().MatchString(v.text) && !digName().MatchString(v.text) && !slices.Contains([]string{"-4", "-6", "-x", "-t"}, v.text)
 	})
 }
 
@@ -184,11 +185,11 @@ func (w *walker) refuses(v value) bool {
 }
 
 // unreachable are the paths by which bash opens a connection that no process of the sandbox itself can answer: a name may be the loopback device's.
-var unreachable = regexp.MustCompile(`^/dev/(tcp|udp)/([1-9]|[1-9][0-9]|1[01][0-9]|12[0-689]|1[3-9][0-9]|2[01][0-9]|22[0-3])(\.(0|[1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-5])){3}/[0-9]{1,5}$`)
+var unreachable = lazyregexp.New(`^/dev/(tcp|udp)/([1-9]|[1-9][0-9]|1[01][0-9]|12[0-689]|1[3-9][0-9]|2[01][0-9]|22[0-3])(\.(0|[1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-5])){3}/[0-9]{1,5}$`)
 
 // fails reports whether a redirection to that file opens a connection, and cannot.
 func (w *walker) fails(v value) bool {
-	return w.s.opts.Confined.Network && v.known && !v.many && !v.home && unreachable.MatchString(v.text)
+	return w.s.opts.Confined.Network && v.known && !v.many && !v.home && unreachable().MatchString(v.text)
 }
 
 // powerlessOptions are those of sudo, doas and pkexec with which they look at their rights before all else.

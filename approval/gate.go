@@ -3,12 +3,12 @@ package approval
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // Question is what a person is asked about a script.
@@ -338,10 +338,10 @@ func (f Finding) readsOnly() bool {
 }
 
 // plainName is a command's name that bash does not expand.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_./+-]+$`)
+var plainName = lazyregexp.New(`^[A-Za-z0-9_./+-]+$`)
 
 // callsProgram reports whether a command is a program, and no builtin, by its first word. Of the builtins kill is like a program.
 func callsProgram(command string) bool {
 	name, _, _ := strings.Cut(command, " ")
-	return plainName.MatchString(name) && (!builtins[name] || name == "kill")
+	return plainName().MatchString(name) && (!builtins[name] || name == "kill")
 }

@@ -1,9 +1,10 @@
 package approval
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // gitRemedy is how git is asked without running what a repository's configuration says: a monitor, an external diff, a
@@ -39,9 +40,9 @@ var gitVerbs = map[string]struct {
 
 var (
 	// gitChecks are placeholders of a format for which git runs a program that checks signatures, or another git.
-	gitChecks = regexp.MustCompile(`%[-+ ]*(G|\([^)]*(sig|trailers|describe))`)
+	gitChecks = lazyregexp.New(`%[-+ ]*(G|\([^)]*(sig|trailers|describe))`)
 	// gitFormat are formats that the configuration gives no other meaning.
-	gitFormat = regexp.MustCompile(`%|^t?format:|^(oneline|short|medium|full|fuller|reference|email|mboxrd|raw)$`)
+	gitFormat = lazyregexp.New(`%|^t?format:|^(oneline|short|medium|full|fuller|reference|email|mboxrd|raw)$`)
 )
 
 // plainGit are forms that read neither objects nor the index, and run nothing.
@@ -189,9 +190,9 @@ func gitAllows(c *call) string {
 			has["submodule=short"] = true
 		}
 		switch {
-		case (o.name == "format" || o.name == "pretty") && (!o.arg.known || gitChecks.MatchString(o.arg.text)), o.name == "sort" && (!o.arg.known || strings.Contains(o.arg.text, "sig")):
+		case (o.name == "format" || o.name == "pretty") && (!o.arg.known || gitChecks().MatchString(o.arg.text)), o.name == "sort" && (!o.arg.known || strings.Contains(o.arg.text, "sig")):
 			return "a format, or what is sorted by, may check signatures with a program"
-		case o.name == "oneline", (o.name == "format" || o.name == "pretty") && gitFormat.MatchString(o.arg.text):
+		case o.name == "oneline", (o.name == "format" || o.name == "pretty") && gitFormat().MatchString(o.arg.text):
 			has["a format"] = true
 		case o.name == "format" || o.name == "pretty":
 			has["a name"] = true // The configuration may have it stand for any format.

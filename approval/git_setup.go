@@ -2,9 +2,10 @@ package approval
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // Git is how git is set up in a directory.
@@ -44,7 +45,7 @@ func (g Git) runs(worktree bool) string {
 }
 
 // settingChecks are the placeholders of gitChecks, and all in brackets, of a format that is in lower case.
-var settingChecks = regexp.MustCompile(`%[-+ ]*[g(]`)
+var settingChecks = lazyregexp.New(`%[-+ ]*[g(]`)
 
 func calmSetting(setting string, worktree bool) bool {
 	name, value, _ := strings.Cut(setting, "=")
@@ -69,7 +70,7 @@ func calmSetting(setting string, worktree bool) bool {
 	case section == "extensions":
 		return key != "partialclone"
 	case section == "format" || section == "pretty":
-		return !settingChecks.MatchString(value)
+		return !settingChecks().MatchString(value)
 	case name == "branch.sort" || name == "tag.sort":
 		return !strings.Contains(value, "sig")
 	case section == "diff":
@@ -91,7 +92,7 @@ type gitUse struct {
 }
 
 // gitSecret are settings that have a password, a token or a cookie, by their name or in a URL.
-var gitSecret = regexp.MustCompile(`(?i)^credential\.|^[^=]*\.[^.=]*(token|pass|secret|header|cookie|credential)[^.=]*(=|$)|https?://[^/@\s]+@|://[^/@\s]*:[^/@\s]*@|[?&;][^=&\s]*(token|pass|secret|key|auth|sig)[^=&\s]*=`)
+var gitSecret = lazyregexp.New(`(?i)^credential\.|^[^=]*\.[^.=]*(token|pass|secret|header|cookie|credential)[^.=]*(=|$)|https?://[^/@\s]+@|://[^/@\s]*:[^/@\s]*@|[?&;][^=&\s]*(token|pass|secret|key|auth|sig)[^=&\s]*=`)
 
 // secret reports whether a command prints a setting with a secret.
 func (g Git) secret(tells string) bool {
@@ -99,7 +100,7 @@ func (g Git) secret(tells string) bool {
 		section, _, _ := strings.Cut(strings.ToLower(setting), ".")
 		n := min(len(tells), len(setting))
 		prints := strings.EqualFold(setting[:n], tells) && (n == len(setting) || setting[n] == '=') || tells == "remote" && (section == "remote" || section == "url")
-		return prints && gitSecret.MatchString(setting)
+		return prints && gitSecret().MatchString(setting)
 	})
 }
 

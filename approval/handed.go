@@ -1,11 +1,12 @@
 package approval
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // One command may read the files whose names another one prints: through xargs, in a substitution, or line by line through read. So the
@@ -94,7 +95,7 @@ var printsNames = []string{"echo", "printf", "basename", "dirname", "ls", "stat"
 var escapes = strings.NewReplacer(`\n`, " ", `\0`, " ", `\t`, " ", `\x00`, " ")
 
 // conversion is one of printf's, for which a word stands.
-var conversion = regexp.MustCompile(`%[-+ #0-9.*]*[a-zA-Z(]`)
+var conversion = lazyregexp.New(`%[-+ #0-9.*]*[a-zA-Z(]`)
 
 // pieces splits each word as a command may that reads it: at blanks, and at the other characters that an option or IFS may name. It also
 // takes off quotes, as xargs does.
@@ -104,7 +105,7 @@ func pieces(words []value) (list []value) {
 			list = append(list, value{text: text, pattern: text, known: v.known, home: strings.HasPrefix(text, "~"), from: v.from, to: v.to})
 		}
 		text := escapes.Replace(v.pattern)
-		if formed := conversion.ReplaceAllString(text, "["); formed != text {
+		if formed := conversion().ReplaceAllString(text, "["); formed != text {
 			v.known, text = false, text+" "+formed // What stands for a conversion may be any text.
 		}
 		for _, text := range strings.Fields(text) {

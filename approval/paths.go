@@ -3,9 +3,10 @@ package approval
 import (
 	"cmp"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // place of a path: with a home at the beginning as ~, without doubled slashes and dots.
@@ -171,7 +172,7 @@ func (w *walker) floor(words []value, from, to int) bool {
 }
 
 // sharedFloor are limpet's own directories where there is no home, by the number of the user.
-var sharedFloor = regexp.MustCompile(`^/(var/tmp|tmp|dev/shm)/limpet-[0-9*?\[]`)
+var sharedFloor = lazyregexp.New(`^/(var/tmp|tmp|dev/shm)/limpet-[0-9*?\[]`)
 
 func (w *walker) isFloor(v value) bool {
 	if !strings.Contains(v.pattern, "/") {
@@ -183,7 +184,7 @@ func (w *walker) isFloor(v value) bool {
 	} else if _, at, ok := strings.Cut(p, "=~/"); ok {
 		p = "~/" + at
 	}
-	if sharedFloor.MatchString(p) {
+	if sharedFloor().MatchString(p) {
 		return true
 	}
 	for _, dir := range floorDirs {

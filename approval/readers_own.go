@@ -1,8 +1,9 @@
 package approval
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // ownReaders have a language of their own in their words.
@@ -23,7 +24,7 @@ var ownReaders = []reader{
 
 // jqSecret are what reads the environment or other files, or writes elsewhere. A variable's name needs nothing before its $, and may have blanks and comments
 // behind that.
-var jqSecret = regexp.MustCompile(`(^|[^.\w"])(env|import|include|modulemeta|input_filename|get_search_list|input_line_number|debug|stderr|halt_error)\b|\$(ENV|env|__prog\w*|__loc__)\b|\$\s*#|\$\s+[\w:]`)
+var jqSecret = lazyregexp.New(`(^|[^.\w"])(env|import|include|modulemeta|input_filename|get_search_list|input_line_number|debug|stderr|halt_error)\b|\$(ENV|env|__prog\w*|__loc__)\b|\$\s*#|\$\s+[\w:]`)
 
 var jqOptions = optionSet{short: "rcnesaSjCM", long: "raw-output compact-output null-input exit-status slurp ascii-output sort-keys join-output color-output monochrome-output tab raw-input indent="}
 
@@ -55,7 +56,7 @@ func jqAllows(c *call) string {
 	if len(operands) == 0 || !operands[0].known || operands[0].many {
 		return "the filter is not known"
 	}
-	if jqSecret.MatchString(operands[0].text) {
+	if jqSecret().MatchString(operands[0].text) {
 		return "the filter reads the environment, or other files"
 	}
 	return ""

@@ -1,9 +1,10 @@
 package approval
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 const tellsSystem = "it says what is known of the system"
@@ -88,7 +89,7 @@ func socketsAllow(c *call, options []option, _ []value) string {
 }
 
 // lsofAddress is an address without the name of a machine.
-var lsofAddress = regexp.MustCompile(`^[46]?([a-zA-Z]+)?(:[a-zA-Z0-9,-]+)?$`)
+var lsofAddress = lazyregexp.New(`^[46]?([a-zA-Z]+)?(:[a-zA-Z0-9,-]+)?$`)
 
 // lsofAllows knows what asks for no names: with -n, or -t, which prints numbers of processes alone. The first operand behind -i is an address.
 func lsofAllows(c *call, options []option, operands []value) string {
@@ -101,7 +102,7 @@ func lsofAllows(c *call, options []option, operands []value) string {
 		if o.arg.pattern == "" && i == len(options)-1 && len(operands) > 0 {
 			o.arg = operands[0]
 		}
-		if o.arg.pattern != "" && !(o.arg.known && lsofAddress.MatchString(o.arg.text)) {
+		if o.arg.pattern != "" && !(o.arg.known && lsofAddress().MatchString(o.arg.text)) {
 			return "an address may have the name of a machine, for which it asks over the network"
 		}
 	}

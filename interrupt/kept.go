@@ -2,10 +2,10 @@ package interrupt
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"syscall"
 
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 	"github.com/limpet-sh/limpet/internal/proc"
 )
 
@@ -20,7 +20,7 @@ type keptShells map[proc.ID][]proc.ID
 
 // shellNames are the programs that go on after a child, also with a version behind
 // their names.
-var shellNames = regexp.MustCompile(`^(r?bash|sh|dash|ash|(m|l|pd)?ksh(93)?|yash|zsh|busybox)(-?[0-9.]+|-static)?$`)
+var shellNames = lazyregexp.New(`^(r?bash|sh|dash|ash|(m|l|pd)?ksh(93)?|yash|zsh|busybox)(-?[0-9.]+|-static)?$`)
 
 // isShell reports whether the process is a shell: a copy of bash, the same program,
 // or one by its name.
@@ -29,7 +29,7 @@ func (s *stopping) isShell(m proc.Stat) bool {
 		return true
 	}
 	file := proc.Program(m.PID)
-	return file != "" && (file == s.file || shellNames.MatchString(filepath.Base(file)))
+	return file != "" && (file == s.file || shellNames().MatchString(filepath.Base(file)))
 }
 
 // keep notes which of the processes, which are stopped and signalled, are shells

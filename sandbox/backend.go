@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // backendDirs is where bwrap is looked for. PATH is not: whoever can write a
@@ -67,7 +69,7 @@ func inspect(path string) (backend, error) {
 	if err != nil {
 		return untrusted("it does not tell its version: " + err.Error())
 	}
-	m := version.FindStringSubmatch(string(out))
+	m := version().FindStringSubmatch(string(out))
 	if m == nil {
 		return untrusted(fmt.Sprintf("it says that its version is %q", strings.TrimSpace(string(out))))
 	}
@@ -126,7 +128,7 @@ func roots(path string) (real, why string) {
 // a shell. Whether a bwrap can be trusted is looked at each time.
 var inspected sync.Map
 
-var version = regexp.MustCompile(`(\d+)\.(\d+)`)
+var version = lazyregexp.New(`(\d+)\.(\d+)`)
 
 // atLeast reports whether bwrap is that new.
 func (b backend) atLeast(major, minor int) bool {
@@ -163,34 +165,34 @@ func (b backend) supports(p Policy) error {
 
 // refusals tell what bwrap means by its words.
 var refusals = []struct {
-	said         *regexp.Regexp
+	said         func() *regexp.Regexp
 	code         error
 	detail, hint string
 }{
-	{regexp.MustCompile(`Unknown option (\S+)`), ErrOldBackend, "bwrap lacks an option", "install a newer bubblewrap"},
-	{regexp.MustCompile(`No permissions to creat(e|ing)( a)? new namespace|setting up uid map|Creating new namespace failed|Setting userns2 failed|creation of new user namespaces was not disabled`), ErrUserns,
+	{lazyregexp.New(`Unknown option (\S+)`), ErrOldBackend, "bwrap lacks an option", "install a newer bubblewrap"},
+	{lazyregexp.New(`No permissions to creat(e|ing)( a)? new namespace|setting up uid map|Creating new namespace failed|Setting userns2 failed|creation of new user namespaces was not disabled`), ErrUserns,
 		"the kernel refuses user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=1?)",
 		"load the AppArmor profile bwrap-userns-restrict, raise user.max_user_namespaces (or max_mnt_, max_pid_, max_net_namespaces and their like), or do not run inside of another sandbox"},
-	{regexp.MustCompile(`loopback: Failed`), ErrNetns,
+	{lazyregexp.New(`loopback: Failed`), ErrNetns,
 		"cannot create a network namespace (AppArmor or missing CAP_NET_ADMIN in a container)", "allow it, or ask for HostNetwork explicitly"},
-	{regexp.MustCompile(`Can't mount proc on`), ErrProc,
+	{lazyregexp.New(`Can't mount proc on`), ErrProc,
 		"cannot mount /proc (masked /proc of the outer container)",
 		"start the container with --security-opt unmask=ALL or systempaths=unconfined, or go without by Proc.NestedWeak"},
-	{regexp.MustCompile(`Can't read seccomp data|Invalid seccomp data|PR_SET_SECCOMP`), ErrSeccomp, "seccomp filter rejected by the kernel or bwrap", ""},
-	{regexp.MustCompile(`limpet-helper:`), ErrProxy, "the proxy to the allowed hosts could not be set up", "a limit of the policy may be too low for it (AddressSpace, NoFile)"},
-	{regexp.MustCompile(`execvp (\S+)`), ErrExec, "the program is not visible inside the sandbox", "show it by ExtraRO, or by Root: All"},
-	{regexp.MustCompile(`Can't chdir to .*Permission denied`), ErrMount, "the user that the sandbox runs as cannot enter the directory to start in", "let that user enter it"},
-	{regexp.MustCompile(`Can't chdir`), ErrMount, "the directory to start in is not visible inside the sandbox", "start in the workspace"},
-	{regexp.MustCompile(`Can't find source path .*Permission denied`), ErrMount, "the user that the sandbox runs as cannot reach a directory",
+	{lazyregexp.New(`Can't read seccomp data|Invalid seccomp data|PR_SET_SECCOMP`), ErrSeccomp, "seccomp filter rejected by the kernel or bwrap", ""},
+	{lazyregexp.New(`limpet-helper:`), ErrProxy, "the proxy to the allowed hosts could not be set up", "a limit of the policy may be too low for it (AddressSpace, NoFile)"},
+	{lazyregexp.New(`execvp (\S+)`), ErrExec, "the program is not visible inside the sandbox", "show it by ExtraRO, or by Root: All"},
+	{lazyregexp.New(`Can't chdir to .*Permission denied`), ErrMount, "the user that the sandbox runs as cannot enter the directory to start in", "let that user enter it"},
+	{lazyregexp.New(`Can't chdir`), ErrMount, "the directory to start in is not visible inside the sandbox", "start in the workspace"},
+	{lazyregexp.New(`Can't find source path .*Permission denied`), ErrMount, "the user that the sandbox runs as cannot reach a directory",
 		"let that user enter the directories above it"},
-	{regexp.MustCompile(`Can't (find source path|mkdir|create|bind mount|get type of source|mount|make|remount)|Failed to (make / slave|mount tmpfs)`), ErrMount, "a mount failed", ""},
+	{lazyregexp.New(`Can't (find source path|mkdir|create|bind mount|get type of source|mount|make|remount)|Failed to (make / slave|mount tmpfs)`), ErrMount, "a mount failed", ""},
 }
 
 // explain makes an error of what bwrap said.
 func explain(said string, err error) error {
 	said = strings.TrimSpace(said)
 	for _, r := range refusals {
-		if r.said.MatchString(said) {
+		if r.said().MatchString(said) {
 			return &Error{Code: r.code, Detail: r.detail, Hint: r.hint, Said: said}
 		}
 	}

@@ -62,9 +62,9 @@ func TestWhatBwrapRefusesIsAnErrorWithARemedy(t *testing.T) {
 	for _, r := range refusals {
 		said := false
 		for _, row := range rows {
-			said = said || r.said.MatchString(row.said)
+			said = said || r.said().MatchString(row.said)
 		}
-		assert.True(t, said, "no row is about %s", r.said)
+		assert.True(t, said, "no row is about %s", r.said())
 	}
 	assert.EqualError(t, explain("", errors.New("a sandboxed sh exited with 1")), "sandbox: a sandboxed sh exited with 1")
 }

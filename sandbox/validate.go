@@ -5,24 +5,25 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 var (
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	hostName     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$`) // Linux has room for 64 bytes.
+	variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	hostName     = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$`) // Linux has room for 64 bytes.
 )
 
 func (r *resolver) env() error {
 	for _, name := range r.p.Env.Pass {
-		if !variableName.MatchString(name) {
+		if !variableName().MatchString(name) {
 			return r.invalid("Env.Pass: %q is not the name of a variable", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.p.Env.Set)) {
-		if !variableName.MatchString(name) {
+		if !variableName().MatchString(name) {
 			return r.invalid("Env.Set: %q is not the name of a variable", name)
 		}
 		if hasNUL(r.p.Env.Set[name]) { // The value may be a secret: it is not told.
@@ -34,7 +35,7 @@ func (r *resolver) env() error {
 	if r.p.Proc.Hostname == "" {
 		r.p.Proc.Hostname = "sandbox"
 	}
-	if !hostName.MatchString(r.p.Proc.Hostname) {
+	if !hostName().MatchString(r.p.Proc.Hostname) {
 		return r.invalid("Proc.Hostname: %q is not the name of a host", r.p.Proc.Hostname)
 	}
 	return nil

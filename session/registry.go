@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/rundir"
 	"github.com/limpet-sh/limpet/jobs"
@@ -88,10 +88,10 @@ func (r *Registry) Approves() bool { return r.opts.Approve != nil }
 func (r *Registry) StdinInShell() bool { return r.opts.Shell != nil && r.opts.Shell.StdinInShell }
 
 // ValidName reports whether a session, or a checkpoint, can have such a name.
-func ValidName(name string) bool { return names.MatchString(name) }
+func ValidName(name string) bool { return names().MatchString(name) }
 
 // names are those that can stand in a URI, on a command line and in a file's name.
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var names = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // Open returns the session of that name, and makes it if there is none. It starts
 // nothing: the session's first use does. A Spec is for a session that is made; a nil one
@@ -116,7 +116,7 @@ func (r *Registry) Open(ctx context.Context, name string, spec *Spec) (*Session,
 
 // find returns the session of that name, or makes it.
 func (r *Registry) find(ctx context.Context, name string, spec *Spec) (*Session, error) {
-	if !names.MatchString(name) {
+	if !names().MatchString(name) {
 		return nil, ErrName
 	}
 	r.mu.Lock()

@@ -35,7 +35,7 @@ func (s *Session) Fork(ctx context.Context, name string) (Handle, error) {
 
 // fork makes a session that begins with a state.
 func (r *Registry) fork(ctx context.Context, from *Session, name string, state shell.State) (*Session, error) {
-	if !names.MatchString(name) {
+	if !names().MatchString(name) {
 		return nil, ErrName
 	}
 	r.mu.Lock()
@@ -66,7 +66,7 @@ func (s *Session) State(ctx context.Context) (shell.State, error) {
 // One of that name is replaced; of more than Options.MaxCheckpoints the oldest goes. It
 // waits for the command that runs; ctx bounds that.
 func (s *Session) Checkpoint(ctx context.Context, name string) error {
-	if !names.MatchString(name) {
+	if !names().MatchString(name) {
 		return &Error{Op: "checkpoint", Session: s.name, Err: fmt.Errorf("checkpoint %q: %w", name, ErrName)}
 	}
 	sh, done, err := s.use(ctx)

@@ -4,8 +4,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // A copied program is removed when no connection has used it for unusedFor and no process runs it; what was left of a copy or of a trial
@@ -18,14 +19,14 @@ const (
 // The names that far.sh of package host gives to what it makes: directories of programs, and files that it removes itself unless it is cut. Others
 // are not limpet's: the directory of the program may be behind a link, and beside things of the user's.
 var (
-	hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	part = regexp.MustCompile(`^(part|try)-limpet-[A-Z2-7]{26}(\.out)?$`)
+	hash = lazyregexp.New(`^[0-9a-f]{64}$`)
+	part = lazyregexp.New(`^(part|try)-limpet-[A-Z2-7]{26}(\.out)?$`)
 )
 
 // tidy notes that this program is used, if it was brought, and removes others of a directory that are not. It removes nothing outside of that.
 func tidy(now time.Time) {
 	self, err := os.Executable()
-	if err != nil || filepath.Base(self) != Argv0 || !hash.MatchString(filepath.Base(filepath.Dir(self))) {
+	if err != nil || filepath.Base(self) != Argv0 || !hash().MatchString(filepath.Base(filepath.Dir(self))) {
 		return // It was not.
 	}
 	own := filepath.Dir(self)
@@ -44,9 +45,9 @@ func tidy(now time.Time) {
 		name := one.Name()
 		switch {
 		case err != nil || name == filepath.Base(own):
-		case part.MatchString(name) && info.Mode().IsRegular() && now.Sub(info.ModTime()) > partFor:
+		case part().MatchString(name) && info.Mode().IsRegular() && now.Sub(info.ModTime()) > partFor:
 			_ = dir.Remove(name) // As above.
-		case one.IsDir() && hash.MatchString(name) && now.Sub(info.ModTime()) > unusedFor && !runs(filepath.Join(filepath.Dir(own), name, Argv0)):
+		case one.IsDir() && hash().MatchString(name) && now.Sub(info.ModTime()) > unusedFor && !runs(filepath.Join(filepath.Dir(own), name, Argv0)):
 			_ = dir.Remove(filepath.Join(name, Argv0)) // As above.
 			_ = dir.Remove(name)                       // It stays if something else is in it.
 		}

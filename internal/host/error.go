@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/limpet-sh/limpet/internal/errtext"
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/wire"
 )
@@ -132,13 +133,13 @@ func plain(b []byte) string {
 }
 
 // What programs log, beside what they say: klog of kubectl, in which one failure comes four times, and logrus of docker and podman.
-var logged = []*regexp.Regexp{
-	regexp.MustCompile(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^ ]+:\d+\] (.*)`),
-	regexp.MustCompile(`^time="[^"]*" level=\w+ (.*)`),
+var logged = []func() *regexp.Regexp{
+	lazyregexp.New(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^ ]+:\d+\] (.*)`),
+	lazyregexp.New(`^time="[^"]*" level=\w+ (.*)`),
 }
 
 // field finds the cause in such a line.
-var field = regexp.MustCompile(`\b(?:err|msg)=("(?:[^"\\]|\\.)*")`)
+var field = lazyregexp.New(`\b(?:err|msg)=("(?:[^"\\]|\\.)*")`)
 
 // gist is what matters of lines: what a program says, and what it has logged, each once and without what only its programmers
 // want to know. What was logged before the program said something is left out: that says what the failure is.
@@ -159,11 +160,11 @@ func gist(lines []string) []string {
 // unlogged returns the cause in a line that is logged.
 func unlogged(line string) (text string, isLog bool) {
 	for _, one := range logged {
-		m := one.FindStringSubmatch(line)
+		m := one().FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
-		if f := field.FindStringSubmatch(m[1]); f != nil {
+		if f := field().FindStringSubmatch(m[1]); f != nil {
 			if text, err := strconv.Unquote(f[1]); err == nil {
 				return strings.Join(strings.Fields(text), " "), true
 			}

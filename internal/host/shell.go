@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 //go:embed far.sh
@@ -226,7 +227,7 @@ var sentLines = sync.OnceValue(func() (sent struct {
 })
 
 // sentVariable is a line that sets a variable of a call.
-var sentVariable = regexp.MustCompile(`^[a-z]+='[^']*'$`)
+var sentVariable = lazyregexp.New(`^[a-z]+='[^']*'$`)
 
 // isEcho reports whether a line has one in it that was sent, and which nothing else prints.
 func isEcho(line string) bool {
@@ -297,7 +298,7 @@ func (n *noise) String() string {
 	var b []byte
 	for line := range bytes.Lines(n.b) { // What was sent tells nothing.
 		text := strings.TrimSpace(string(line))
-		if !sentLines().all[text] && !isEcho(text) && !sentVariable.MatchString(text) {
+		if !sentLines().all[text] && !isEcho(text) && !sentVariable().MatchString(text) {
 			b = append(b, line...)
 		}
 	}

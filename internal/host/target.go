@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // ErrTarget means that a text does not say where a machine is.
@@ -50,7 +51,7 @@ func (t Target) String() string { return t.said }
 func ParseTarget(said string) (Target, error) {
 	t := Target{said: said}
 	fail := func(why error) (Target, error) {
-		said := password.ReplaceAllString(said, "$1:xxxxx@")
+		said := password().ReplaceAllString(said, "$1:xxxxx@")
 		if why == nil {
 			return t, fmt.Errorf("%q %w; %s", said, ErrTarget, remedyOfTarget)
 		}
@@ -120,7 +121,7 @@ func isPort(text string) bool {
 }
 
 // password is that of a URL, which is in no error.
-var password = regexp.MustCompile(`^(\w+://[^/@:]*):[^/@]*@`)
+var password = lazyregexp.New(`^(\w+://[^/@:]*):[^/@]*@`)
 
 // socketOf is the path of the socket that a URL names.
 func socketOf(u *url.URL) (string, error) {

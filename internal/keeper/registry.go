@@ -9,13 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/limpet-sh/limpet/internal/errtext"
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/statedir"
 	"github.com/limpet-sh/limpet/jobs"
@@ -361,7 +361,7 @@ func anyRuns(dir string) bool {
 }
 
 // boots is what directories of boots are called.
-var boots = regexp.MustCompile(`^([0-9a-f]{8}|boot)$`)
+var boots = lazyregexp.New(`^([0-9a-f]{8}|boot)$`)
 
 // sweepBoots forgets what was kept before the machine was started.
 func (r *Registry) sweepBoots() {
@@ -371,7 +371,7 @@ func (r *Registry) sweepBoots() {
 	}
 	for _, one := range all {
 		dir := filepath.Join(filepath.Dir(r.dir), one.Name())
-		if one.IsDir() && dir != r.dir && boots.MatchString(one.Name()) {
+		if one.IsDir() && dir != r.dir && boots().MatchString(one.Name()) {
 			r.sweepBoot(dir)
 		}
 	}

@@ -1,15 +1,15 @@
 package mask
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/limpet-sh/limpet/internal/environ"
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // token is a form of tokens that begin with a prefix that nothing else has.
 func token(name, re string, any ...string) form {
-	return form{name: name, re: regexp.MustCompile(`(?:^|[^0-9A-Za-z_])(` + re + `)`), any: any}
+	return form{name: name, re: lazyregexp.New(`(?:^|[^0-9A-Za-z_])(` + re + `)`), any: any}
 }
 
 // x is a letter or a digit, so often: what most tokens are made of. The examples are made of it, and are nobody's.
@@ -78,7 +78,7 @@ var forms = []form{
 	// The end of one whose beginning was cut off counts, and a beginning without an end.
 	form{
 		name: "private key",
-		re:   regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(.+?)(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)`),
+		re:   lazyregexp.New(`(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(.+?)(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)`),
 		any:  []string{"PRIVATE KEY"},
 	}.
 		found("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\nBBBB\n-----END OPENSSH PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----\nAAAA",
@@ -86,7 +86,7 @@ var forms = []form{
 		not("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "no PRIVATE KEY here"),
 	form{
 		name: "private key",
-		re:   regexp.MustCompile(`\A((?:[0-9A-Za-z+/=]{0,76}(?:\r?\n|\\n))+)-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----`),
+		re:   lazyregexp.New(`\A((?:[0-9A-Za-z+/=]{0,76}(?:\r?\n|\\n))+)-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----`),
 		any:  []string{"PRIVATE KEY"},
 	}.
 		found("BBBB\nCCCC\n-----END RSA PRIVATE KEY-----").
@@ -94,14 +94,14 @@ var forms = []form{
 
 	form{
 		name: "password in a URL",
-		re:   regexp.MustCompile(`\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/?#:@'"<>]{0,}:([^\s/?#@'"<>]+)@[^\s/?#@'"<>]`),
+		re:   lazyregexp.New(`\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/?#:@'"<>]{0,}:([^\s/?#@'"<>]+)@[^\s/?#@'"<>]`),
 		any:  []string{"://"},
 	}.
 		found("postgres://me:hunter2@db/x", "https://user:abc%40d@example.com/x.git", "redis://:pw@localhost").
 		not("https://example.com:8080/a@b", "ssh://git@example.com:22/x", "http://a:80/b@c", "see https://a.b: mail@c.d"),
 	form{
 		name: "authorization",
-		re:   regexp.MustCompile(`(?i)\b(?:proxy-)?authorization["']?\s{0,4}[:=]\s{0,4}["']?(?:(?:bearer|basic|token|digest|apikey)\s{1,4}([0-9A-Za-z._~+/=:-]{8,})|([0-9A-Za-z._~+/=-]{16,}))`),
+		re:   lazyregexp.New(`(?i)\b(?:proxy-)?authorization["']?\s{0,4}[:=]\s{0,4}["']?(?:(?:bearer|basic|token|digest|apikey)\s{1,4}([0-9A-Za-z._~+/=:-]{8,})|([0-9A-Za-z._~+/=-]{16,}))`),
 		any:  []string{"uthorization", "UTHORIZATION"},
 	}.
 		found("Authorization: Bearer abcdef0123", `-H "authorization: Basic dXNlcjpwYXNz"`, "Proxy-Authorization: dXNlcjpwYXNzd29yZA==").
@@ -109,7 +109,7 @@ var forms = []form{
 	// NAME=value, NAME="a value", and "NAME": "value".
 	form{
 		name: ofVariable,
-		re: regexp.MustCompile(`(?:^|[^0-9A-Za-z_$])([A-Z][0-9A-Z_]{2,})` +
+		re: lazyregexp.New(`(?:^|[^0-9A-Za-z_$])([A-Z][0-9A-Z_]{2,})` +
 			`(?:=(?:"((?:[^"\\$\n]|\\.)+)"|'([^'\n]+)'|([^\s"'$=<>;&|(){}\[\],` + "`" + `*.][^\s"';&|<>(){},` + "`" + `]{2,}))` +
 			`|["']\s{0,4}:\s{0,4}(?:"((?:[^"\\\n]|\\.)+)"|'([^'\n]+)'))`),
 		is: environ.Secret,

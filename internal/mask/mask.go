@@ -19,7 +19,7 @@ type form struct {
 
 	// re matches; the first of its groups that is not empty is what is masked, and all of the match if it has none. Where is is set, the
 	// first group is the name of a variable instead.
-	re *regexp.Regexp
+	re func() *regexp.Regexp
 
 	// any are texts of which one is in each match: without them re is not tried. Nil means that there are none.
 	any []string
@@ -64,7 +64,7 @@ func Text(text []byte) (masked []byte, names []string) {
 		if len(f.any) > 0 && !slices.ContainsFunc(f.any, func(part string) bool { return bytes.Contains(text, []byte(part)) }) {
 			continue
 		}
-		for _, m := range f.re.FindAllSubmatchIndex(text, -1) {
+		for _, m := range f.re().FindAllSubmatchIndex(text, -1) {
 			from, to := f.secret(text, m)
 			if from < to {
 				spans = append(spans, span{from, to, f.name})

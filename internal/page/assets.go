@@ -7,6 +7,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed assets/*.html assets/*.css assets/*.mjs assets/*.svg assets/vendor/*.css assets/vendor/*.mjs assets/vendor/*.LICENSE
@@ -28,7 +29,7 @@ var contentTypes = map[string]string{
 }
 
 // assets are the page's files by the paths of requests. They are looked up in this table, and in no file system: no path leads out of it.
-var assets = func() map[string]asset {
+var assets = sync.OnceValue(func() map[string]asset {
 	table := make(map[string]asset)
 	err := fs.WalkDir(files, "assets", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -43,10 +44,10 @@ var assets = func() map[string]asset {
 	}
 	table["/"] = table["/index.html"]
 	return table
-}()
+})
 
 func serveAsset(w http.ResponseWriter, r *http.Request) {
-	a, ok := assets[r.URL.Path]
+	a, ok := assets()[r.URL.Path]
 	if !ok {
 		refuse(w, http.StatusNotFound, "there is no such file")
 		return

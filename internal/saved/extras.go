@@ -3,11 +3,11 @@ package saved
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 	"github.com/limpet-sh/limpet/internal/script"
 )
 
@@ -81,7 +81,7 @@ func (s State) disabledSince(before State) (all []Piece) {
 }
 
 // limitLine is a line of "ulimit -a": "open files (-n) 1024".
-var limitLine = regexp.MustCompile(`(?m)-([a-zA-Z])\) +(\w+)$`)
+var limitLine = lazyregexp.New(`(?m)-([a-zA-Z])\) +(\w+)$`)
 
 // unsettable is the size of a pipe, which no shell can set.
 const unsettable = "p"
@@ -89,7 +89,7 @@ const unsettable = "p"
 // limits returns the limits by the letters of their options.
 func limits(script []byte) (letters []string, values map[string]string) {
 	values = make(map[string]string)
-	for _, found := range limitLine.FindAllSubmatch(script, -1) {
+	for _, found := range limitLine().FindAllSubmatch(script, -1) {
 		if letter := string(found[1]); letter != unsettable {
 			letters = append(letters, letter)
 			values[letter] = string(found[2])

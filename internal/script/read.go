@@ -1,11 +1,12 @@
 package script
 
 import (
-	"regexp"
 	"strings"
 	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // parseMax bounds the scripts that are parsed, in bytes. More would cost more than it is
@@ -60,11 +61,11 @@ func nesting(text string) int {
 
 // joinedDollar is a $ at the end of a line that is joined to the next one. In double quotes and heredocs the parser takes it for itself, and
 // bash for the beginning of what follows.
-var joinedDollar = regexp.MustCompile(`\$\\+\n`)
+var joinedDollar = lazyregexp.New(`\$\\+\n`)
 
 // differs reports whether the parser accepted what bash 5.2 rejects, or reads as something else.
 func differs(file *syntax.File, text string) (found bool) {
-	if joinedDollar.MatchString(text) {
+	if joinedDollar().MatchString(text) {
 		return true
 	}
 	if strings.Contains(text, "<<") { // Without it there can be no here-document: the tree is not walked for that.

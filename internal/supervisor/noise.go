@@ -2,7 +2,8 @@ package supervisor
 
 import (
 	"bytes"
-	"regexp"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // noise takes out what an interactive bash says at its start when it is on no
@@ -13,7 +14,7 @@ type noise struct {
 }
 
 var (
-	noiseLine = regexp.MustCompile(`^(?:\S*/)?bash: (?:cannot set terminal process group \(-?\d+\): Inappropriate ioctl for device|no job control in this shell)\r?\n$`)
+	noiseLine = lazyregexp.New(`^(?:\S*/)?bash: (?:cannot set terminal process group \(-?\d+\): Inappropriate ioctl for device|no job control in this shell)\r?\n$`)
 
 	// noiseStart is what the beginning of such a line looks like, up to where nothing
 	// else does.
@@ -34,7 +35,7 @@ func (n *noise) filter(p []byte) []byte {
 		if i < 0 && n.possible() {
 			return nil
 		}
-		if i < 0 || !noiseLine.Match(n.held[:i+1]) {
+		if i < 0 || !noiseLine().Match(n.held[:i+1]) {
 			return n.rest()
 		}
 		n.held = n.held[i+1:]

@@ -69,7 +69,7 @@ func near(word string) []string {
 		return nil
 	}
 	best := map[string]int{}
-	for name, key := range byName {
+	for name, key := range byName() {
 		d := distance(word, name)
 		if len(word) >= prefix && strings.HasPrefix(name, word) {
 			d = min(d, 1)

@@ -29,7 +29,7 @@ func find(name string) (in Input, wrong string) {
 		return caret(c)
 	}
 	mods, rest := cutModifiers(name)
-	if key, ok := byName[strings.ToLower(rest)]; ok {
+	if key, ok := byName()[strings.ToLower(rest)]; ok {
 		if twice := key.mods & mods; twice != 0 {
 			return Input{}, fmt.Sprintf("%s has Shift in it: leave out one", key.name)
 		}

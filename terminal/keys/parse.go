@@ -48,7 +48,7 @@ func meantAsKey(arg string) (head int, meant bool) {
 	if i := strings.IndexAny(arg, "-+"); i > 0 {
 		_, known := likeModifier(arg[:i])
 		_, rest := cutModifiers(arg[i+1:])
-		_, isKey := byName[strings.ToLower(rest)]
+		_, isKey := byName()[strings.ToLower(rest)]
 		return i, known && (isKey || utf8.RuneCountInString(rest) == 1)
 	}
 	return len("F"), isFunctionKey(arg)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // named is a key that has a name.
@@ -96,7 +97,7 @@ func Names() []string {
 }
 
 // byName finds keys by all of their names, in lower case.
-var byName = func() map[string]named {
+var byName = sync.OnceValue(func() map[string]named {
 	m := map[string]named{}
 	for _, key := range table {
 		for _, name := range append([]string{key.name}, key.aliases...) {
@@ -104,4 +105,4 @@ var byName = func() map[string]named {
 		}
 	}
 	return m
-}()
+})

@@ -2,10 +2,10 @@ package approve
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 	"github.com/limpet-sh/limpet/sandbox"
 )
 
@@ -18,13 +18,13 @@ func Confine(opts *approval.Options, policy sandbox.Policy) {
 	opts.File = fileIn(policy, filepath.SplitList(opts.Path))
 }
 
-var slashes = regexp.MustCompile("/+")
+var slashes = lazyregexp.New("/+")
 
 // fileIn is File in a sandbox whose shells begin with that PATH. A program asks that is where the sandbox may have a file of its own, at which nobody looks. What a
 // directory of that PATH does not have on this machine counts as none: a new sandbox has it neither.
 func fileIn(policy sandbox.Policy, path []string) func(path string) approval.File {
 	return func(at string) approval.File {
-		at = slashes.ReplaceAllString(at, "/")
+		at = slashes().ReplaceAllString(at, "/")
 		switch {
 		case filepath.Clean(at) != at: // Behind a link, ".." leads elsewhere.
 		case slices.Contains(path, filepath.Dir(at)) && File(at).Path == "":

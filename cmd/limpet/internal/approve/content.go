@@ -9,12 +9,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 const (
@@ -107,14 +107,14 @@ func interpret(f *approval.File, start []byte, interpreted int) {
 }
 
 // plainWord is an argument that env takes as it is.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_.+=:,@%-]+$|^/[A-Za-z0-9_.+/:,@%-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_.+=:,@%-]+$|^/[A-Za-z0-9_.+/:,@%-]+$`)
 
 // sought is the program that env looks for, by its arguments in a first line, or its path, or why that cannot be told.
 func sought(args []string) (program, why string) {
 	for _, arg := range args {
 		switch arg = strings.TrimPrefix(arg, "-S"); {
 		case arg == "":
-		case arg[0] == '-', strings.HasPrefix(arg, "PATH="), !plainWord.MatchString(arg):
+		case arg[0] == '-', strings.HasPrefix(arg, "PATH="), !plainWord().MatchString(arg):
 			return "", fmt.Sprintf("which env runs with %q", arg)
 		case !strings.Contains(arg, "="):
 			return arg, ""

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +17,7 @@ import (
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 	"github.com/limpet-sh/limpet/internal/proc"
 )
 
@@ -182,7 +182,7 @@ func NameOf(said, dir string) string {
 		}
 	}
 	const most = 40
-	base := unfit.ReplaceAllString(filepath.Base(root), "-")
+	base := unfit().ReplaceAllString(filepath.Base(root), "-")
 	if len(base) > most {
 		base = base[:most]
 	}
@@ -190,4 +190,4 @@ func NameOf(said, dir string) string {
 }
 
 // unfit is what no name can have.
-var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+var unfit = lazyregexp.New(`[^A-Za-z0-9._-]`)
