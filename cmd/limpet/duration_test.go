@@ -41,6 +41,6 @@ func TestEveryTimeIsWrittenTheSameWay(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(rootCommand())
+	walk(rootCommand(nil))
 	assert.Greater(t, count, 10)
 }

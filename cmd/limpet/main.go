@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -23,7 +24,7 @@ func main() { os.Exit(limpet(os.Args[1:])) }
 // limpet runs the program and returns its exit code. Whatever goes wrong is
 // said here, once, on stderr.
 func limpet(args []string) int {
-	root := rootCommand()
+	root := rootCommand(args)
 	out := new(output)
 	root.SetOut(out)
 	root.SetArgs(runArgs(root, args))
@@ -47,7 +48,24 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func rootCommand() *cobra.Command {
+// A subcommand is made when it is needed.
+type subcommand struct {
+	name string
+	make func() *cobra.Command
+}
+
+func subcommands() []subcommand {
+	return []subcommand{
+		{"run", runCommand}, {"repl", replCommand}, {"jobs", jobsCommand}, {"term", termCommand}, {"session", sessionCommand}, {"hosts", hostsCommand},
+		{"connect", connectCommand}, {"mcp", mcpCommand}, {"watch", watchCommand}, {"serve", serveCommand}, {"sandbox", sandboxCommand},
+		{"approve", approveCommand}, {"approvals", approvalsCommand}, {"version", versionCommand}, {"exit-codes", exitCodesTopic},
+		{"passwords", passwordsTopic}, {"audit", auditTopic},
+	}
+}
+
+// rootCommand returns the command for arguments. It has the subcommand that the first of them names; if that is none, or nil, it has all of
+// them: to make all of their flags would cost each start a tenth of its time.
+func rootCommand(args []string) *cobra.Command {
 	upperV := false // -V is as usual as -v, which cobra has.
 	root := &cobra.Command{
 		Use:   "limpet",
@@ -75,7 +93,13 @@ hangs is stopped without losing them, and a bash that ends is brought back.`,
 	root.SetVersionTemplate("limpet {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, err, "") })
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(runCommand(), replCommand(), jobsCommand(), termCommand(), sessionCommand(), hostsCommand(), connectCommand(), mcpCommand(), watchCommand(), serveCommand(), sandboxCommand(), approveCommand(), approvalsCommand(), versionCommand(), exitCodesTopic(), passwordsTopic(), auditTopic())
+	all := subcommands()
+	if i := slices.IndexFunc(all, func(sub subcommand) bool { return len(args) > 0 && args[0] == sub.name }); i >= 0 {
+		all = all[i : i+1]
+	}
+	for _, sub := range all {
+		root.AddCommand(sub.make())
+	}
 	return root
 }
 

@@ -34,6 +34,6 @@ func TestFlagsEndWhereTheScriptsBegin(t *testing.T) {
 		"jobs start -f x -c":         "jobs start -f x -c",
 		"":                           "",
 	} {
-		assert.Equal(t, want, strings.Join(runArgs(rootCommand(), strings.Fields(line)), " "), line)
+		assert.Equal(t, want, strings.Join(runArgs(rootCommand(strings.Fields(line)), strings.Fields(line)), " "), line)
 	}
 }
