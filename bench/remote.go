@@ -65,7 +65,7 @@ func (b *bench) remoteTrueAfter(way time.Duration, rounds int, where string) err
 	b.report.compare(all)
 	// Without what takes long by itself, and what a login of ssh has not in its PATH.
 	stages, _ := without(programmersHour, func(tool string) bool { return tool == "go" || absent(tool) })
-	if err := b.hourOf(stages, &visitor{side: limpet}, &visitor{side: oneshot, forgets: true}, ","+where, atLeastFaster(sharedSSH, 20)); err != nil {
+	if err := b.hourOf(stages, &visitor{side: limpet}, &visitor{side: oneshot, forgets: true}, ","+where, atLeastFaster(sharedSSH, 20)); err != nil || b.smoke {
 		return err
 	}
 	return b.hourOf(stages, &visitor{side: limpet}, &visitor{side: fresh, forgets: true}, ","+where+", a connection for each", atLeastFaster(freshSSH, 20))
