@@ -184,6 +184,7 @@ type session struct {
 	opts     *Options
 	text     string
 	findings []Finding
+	apart    int // findings that loop has put aside
 	full     bool
 	inner    int // bytes of scripts within the script that were read
 	expanded int // bytes of variables that have become parts of words
@@ -239,7 +240,7 @@ func (s *session) judgement() Judgement {
 // contain allows what does no harm where a script is contained.
 func (s *session) contain() {
 	for i, f := range s.findings {
-		if f.Verdict == Ask && f.Rule != ruleRead && f.Rule != "ask.environment" && !strings.HasPrefix(f.Rule, "own.") {
+		if f.Verdict == Ask && f.Rule != ruleRead && f.Rule != ruleUnreadable && f.Rule != "ask.environment" && !strings.HasPrefix(f.Rule, "own.") {
 			s.findings[i].Verdict, s.findings[i].Reason = Allow, f.Reason+", and the sandbox keeps that from doing harm"
 		}
 	}
@@ -271,7 +272,7 @@ func (w *walker) addAt(kind Kind, from, to int, v Verdict, rule, reason string) 
 	s := w.s
 	to = min(max(to, 0), len(s.text))
 	from = min(max(from, 0), to)
-	if len(s.findings) >= findingsMax && v != Deny {
+	if s.apart+len(s.findings) >= findingsMax && v != Deny {
 		if s.full {
 			return
 		}

@@ -123,6 +123,8 @@ func TestWhatIsNotLookedAtAsks(t *testing.T) {
 	for _, script := range []string{`s=.env; cat "$s"`, `s=~/.ssh/id_rsa; cat "$s"`, `s=~/.config/limpet/approvals.json; cat "$s"`, `r=/; rm -rf "$r"`} {
 		assert.NotEqual(t, approval.Allow, approval.Judge(long+script, &approval.Options{Home: "/home/me"}).Verdict, script)
 	}
+	loops := strings.Repeat("while ls; do "+strings.Repeat("ls;", 1500)+"done;", 2)
+	assert.Equal(t, approval.Ask, approval.Judge(loops, nil).Verdict, "findings of rounds count")
 	// The reason stays in a sandbox that only reads.
 	script := "cat config"
 	for i := range 200 {

@@ -3,6 +3,7 @@ package approval_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -238,13 +239,13 @@ func TestQuestionsInARowWithoutAYesAreCounted(t *testing.T) {
 func TestWhatCanDoNoHarmAsksNobody(t *testing.T) {
 	p := &person{answer: approval.Once}
 	g := approval.NewGate(p.ask, &approval.Options{Contained: true, Home: "/home/me"})
-	for _, script := range []string{"rm a", "echo a > b", "curl x", "bash x.sh", "make", "$x", "ls() { rm a; }", "if", "ls", "kill 1"} {
+	for _, script := range []string{"rm a", "echo a > b", "curl x", "bash x.sh", "make", "$x", "ls() { rm a; }", "ls", "kill 1"} {
 		require.NoError(t, g.Check(t.Context(), script, "/"), script)
 	}
 	_, err := g.Pass(t.Context(), approval.Question{Input: "term-1", Script: "rm a"})
 	require.NoError(t, err)
 	assert.Empty(t, p.asked)
-	for i, script := range []string{"cat ~/.ssh/id_rsa", "printenv"} {
+	for i, script := range []string{"cat ~/.ssh/id_rsa", "printenv", "cat ~/.ssh/id_rsa\nif", strings.Repeat("ls;", 2001) + "cat ~/.ssh/id_rsa"} {
 		require.NoError(t, g.Check(t.Context(), script, "/"), script)
 		assert.Len(t, p.asked, i+1, script)
 		assert.False(t, p.asked[i].Changed, script)

@@ -105,6 +105,10 @@ func readsConfig(args []value) string {
 	return operands[0].text
 }
 
+// gitPlain are settings whose values are no secrets: names, switches, and files.
+var gitPlain = lazyregexp.New(`(?i)^(user\.(name|email|signingkey)|init\.defaultbranch|branch\..+\.(merge|rebase)|pull\.(rebase|ff)|push\.(default|autosetupremote)|color\.ui|` +
+	`core\.(autocrlf|bare|eol|excludesfile|filemode|hookspath|ignorecase)|commit\.(gpgsign|template)|tag\.gpgsign|rebase\.autostash|merge\.(conflictstyle|ff|tool)|diff\.(algorithm|renames|tool)|fetch\.prune)$`)
+
 // gitTells is for commands that print settings.
 const gitTells = "it prints settings of git, of which some are secrets: a URL may have a password in it"
 
@@ -150,11 +154,10 @@ func gitAllows(c *call) string {
 	}
 	if verb == "config" {
 		use.tells = readsConfig(args[1:])
-		section, _, _ := strings.Cut(strings.ToLower(use.tells), ".")
 		switch {
 		case use.tells == "":
-		case slices.Contains([]string{"user", "author", "committer", "init", "branch", "color", "pull", "push", "merge", "rebase", "commit", "tag"}, section):
-			return allow("git config goes by the repository's configuration") // None of these is a secret.
+		case gitPlain().MatchString(use.tells):
+			return allow("git config goes by the repository's configuration")
 		default:
 			return allow(gitTells)
 		}

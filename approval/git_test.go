@@ -69,6 +69,9 @@ func TestGitThatPrintsASecretAsks(t *testing.T) {
 	}
 	assert.Equal(t, approval.Ask, approval.Judge("git remote -v", &approval.Options{Contained: true}).Verdict, "a sandbox keeps no secret")
 	assert.Equal(t, approval.Allow, approval.Judge("git config user.name; git config --get branch.main.merge", &approval.Options{Contained: true}).Verdict)
+	for _, name := range []string{"branch.main.remote", "user.password", "push.pushoption", "merge.x.driver", "core.sshcommand"} {
+		assert.Equal(t, approval.Ask, approval.Judge("git config "+name, &approval.Options{Contained: true}).Verdict, name)
+	}
 }
 
 func TestASettingThatMayRunAProgramMakesGitAsk(t *testing.T) {

@@ -156,6 +156,9 @@ func (w *walker) keepsAbove(words []value) {
 	for _, v := range words {
 		for _, dir := range append(w.placed(v), v) {
 			p := w.normal(dir)
+			if isSecretOfProcess(within(p, "environ")) {
+				p = "/proc/self" // What is secret is so of each.
+			}
 			if !slices.ContainsFunc(w.homes(p), w.isAbove) || slices.ContainsFunc(w.s.above, func(d directory) bool { return d.pattern == p }) {
 				continue
 			}

@@ -243,8 +243,10 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 		return "it writes to a device, over the files on it", Deny
 	case write && in(startupFiles):
 		return "it writes a file that shells, editors or services run later, outside of this session", Ask
-	case !write && (w.isSecret(v) || isSecretName(p, !v.known) || slices.ContainsFunc(w.placed(v), w.isSecret)):
+	case !write && (w.isSecret(v) || isSecretName(p, !v.known) || slices.ContainsFunc(append(w.placed(v), w.belowKept(v)...), w.isSecret)):
 		return "it names a file that may have secrets", Ask
+	case !write && strings.HasPrefix(v.pattern, hidden+"/") && w.isSecret(value{text: v.pattern[len(hidden):], pattern: v.pattern[len(hidden):]}):
+		return "it names a file that may have secrets, if what is before it is empty", Ask
 	case !write && (isDevice(p) || slices.ContainsFunc(w.placed(v), func(v value) bool { return isDevice(w.normal(v)) })):
 		return "it reads a device, which has other users' files", Ask
 	case !write && isNetwork(v) && v.known:

@@ -128,7 +128,7 @@ func (s *session) union(a, b []directory) []directory {
 	if s.stopped != nil {
 		return a
 	}
-	if s.looks += len(a) * len(b) / mostDirs; s.looks > mostPaths {
+	if s.looks += 1 + len(a)*len(b)/mostDirs; s.looks > mostPaths {
 		s.stop(value{to: len(s.text)}, tooManyPaths)
 	}
 	all := slices.Clone(a)
@@ -186,7 +186,7 @@ func (w *walker) isNear(dir value) bool {
 
 // isAbove reports whether a path is, or may be by a pattern, a directory that files with secrets, or limpet's own, are below.
 func (w *walker) isAbove(p string) bool {
-	if p == "/" || p == "/sys" || strings.HasSuffix(p, ".git") && !strings.Contains(p, ":/") || strings.HasPrefix(base(p), ".") && component(base(p), ".git") || isSecretOfProcess(within(p, "environ")) || isSecretOfProcess(within(p, "1/environ")) {
+	if p == "/" || p == "/sys" || strings.HasSuffix(p, ".git") || strings.HasPrefix(base(p), ".") && component(base(p), ".git") || isSecretOfProcess(within(p, "environ")) || isSecretOfProcess(within(p, "1/environ")) {
 		return true
 	}
 	n, pattern := strings.Count(p, "/")+1, strings.ContainsAny(p, "*?[")
@@ -217,34 +217,36 @@ func (d directory) join(v value) value {
 	return in
 }
 
-// placed are the paths that a relative one may be, in each directory where that matters; none for another value. What begins with a name that is not
-// known may also be below a directory that was kept.
-func (w *walker) placed(v value) (paths []value) {
+// placed are the paths that a relative one may be, in each directory where that matters; none for another value.
+func (w *walker) placed(v value) []value {
 	if !v.relative() {
 		return nil
 	}
-	add := func(dir directory, v value) {
-		if w.s.stopped == nil {
-			in := dir.join(v)
-			w.s.spend(in)
-			paths = append(paths, in)
-		}
-	}
 	up := strings.Contains(v.pattern, "..")
-	for _, dir := range w.s.dirs {
-		if dir.near || up {
-			add(dir, v)
-		}
-	}
-	if rest, ok := strings.CutPrefix(v.pattern, hidden+"/"); ok {
-		below := v
-		below.pattern = rest
-		for _, dir := range w.s.above {
-			add(dir, below)
-		}
-	}
-	if w.s.stopped != nil {
+	return w.paths(w.s.dirs, v, func(dir directory) bool { return dir.near || up })
+}
+
+// belowKept are the paths that one may be which begins with a name that is not known: below the directories that were kept.
+func (w *walker) belowKept(v value) []value {
+	rest, ok := strings.CutPrefix(v.pattern, hidden+"/")
+	if !ok {
 		return nil
+	}
+	v.pattern = rest
+	return w.paths(w.s.above, v, func(directory) bool { return true })
+}
+
+// paths are those that a path is in some of the directories; none if there are too many.
+func (w *walker) paths(dirs []directory, v value, counts func(directory) bool) (paths []value) {
+	for _, dir := range dirs {
+		if !counts(dir) {
+			continue
+		}
+		in := dir.join(v)
+		if w.s.spend(in); w.s.stopped != nil {
+			return nil
+		}
+		paths = append(paths, in)
 	}
 	return paths
 }
@@ -275,9 +277,11 @@ func (w *walker) loop(node syntax.Node, walk func()) {
 		verdict      Verdict
 	}
 	found := make(map[key]bool)
-	before := s.findings
+	before, apart := s.findings, s.apart
+	s.apart += len(before)
+	defer func() { s.apart = apart }()
 	for round, moves := 1, 0; ; round++ {
-		dirs, at, near := len(s.dirs), len(s.at), s.near
+		dirs, at, near, above := len(s.dirs), len(s.at), s.near, len(s.above)
 		s.findings = nil
 		walk()
 		for _, f := range s.findings { // What asked once asks, though more may be known of the variables now.
@@ -290,7 +294,7 @@ func (w *walker) loop(node syntax.Node, walk func()) {
 			moves = len(s.moves)
 		}
 		s.moves = s.moves[:moves]
-		if len(s.dirs) == dirs && len(s.at) == at || s.stopped != nil || round >= mostRounds && s.near == near {
+		if len(s.dirs) == dirs && len(s.at) == at && len(s.above) == above || s.stopped != nil || round >= mostRounds && s.near == near {
 			return
 		}
 		if s.again += end - int(node.Pos().Offset()); s.again > againMax {

@@ -74,9 +74,19 @@ func TestADirectoryThatIsThereLeadsBack(t *testing.T) {
 func TestTheListOfWcIsAskedAboutInASandbox(t *testing.T) {
 	opts := &approval.Options{Contained: true, Home: "/home/me", Dir: "/home/me/src"}
 	for _, script := range []string{
-		"wc --files0-from=/etc/shadow", `wc --files0-from="$HOME/.ssh/id_ed25519"`, "wc --files0-f=/etc/shadow", "cd ~; wc --files0-from=.config/limpet/rules",
+		"wc --files0-from /etc/shadow", "wc --files0 ~/.gitconfig", `wc "$x" ~/.ssh/config`, "wc --files0-from=/etc/shadow", `wc --files0-from="$HOME/.ssh/id_ed25519"`, "wc --files0-f=/etc/shadow", "cd ~; wc --files0-from=.config/limpet/rules",
 	} {
 		assert.NotEqual(t, approval.Allow, approval.Judge(script, opts).Verdict, script)
 	}
 	assert.Equal(t, approval.Allow, approval.Judge("wc -l ~/.ssh/config a", opts).Verdict)
+}
+
+func TestDirectoriesThatAreKeptAreOrdinary(t *testing.T) {
+	for _, script := range []string{
+		`for d in ~/.config ~/src; do ls "$d"/*; done`, `for p in /proc/{1..20}; do cat "$p/comm"; done`,
+		`for f in */; do cat "$f/README"; done`, `for d in / /usr; do df "$d"; done`,
+	} {
+		j := approval.Judge(script, &approval.Options{Home: "/home/me", Dir: "/home/me/src", Exported: typical.Exported})
+		assert.Equal(t, approval.Allow, j.Verdict, "%s: %v", script, j.Findings)
+	}
 }
