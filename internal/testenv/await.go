@@ -25,14 +25,19 @@ func Context(t testing.TB) context.Context {
 // pause between two looks.
 const pause = 2 * time.Millisecond
 
+// pauseSince pauses behind a look that began then, for longer if it took long: who waits has a third of a processor at most.
+func pauseSince(began time.Time) { time.Sleep(max(pause, 2*time.Since(began))) }
+
 // Await waits until the condition holds, and fails the test when it does not
 // come to hold. It must be called by the test's goroutine.
 func Await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(pause) {
-		if time.Now().After(deadline) {
+	deadline := time.Now().Add(Patience)
+	for began := time.Now(); !holds(); began = time.Now() {
+		if began.After(deadline) {
 			t.Fatalf("waited %v in vain for %s", Patience, what)
 		}
+		pauseSince(began)
 	}
 }
 

@@ -96,14 +96,17 @@ func PIDHere(entry string, there int) int {
 // names of those who do, when that does not come.
 func AwaitNone(t testing.TB, entry, when string) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); ; time.Sleep(pause) {
+	deadline := time.Now().Add(Patience)
+	for {
+		began := time.Now()
 		alive := Marked(entry)
 		if len(alive) == 0 {
 			return
 		}
-		if time.Now().After(deadline) {
+		if began.After(deadline) {
 			t.Fatalf("%v after it was %s these live on: %s", Patience, when, Describe(alive))
 		}
+		pauseSince(began)
 	}
 }
 
