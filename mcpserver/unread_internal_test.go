@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/session"
@@ -122,10 +123,12 @@ func TestWhatACancelledCallWouldHaveToldIsToldNext(t *testing.T) {
 	sess, err := sessions.Get("s")
 	require.NoError(t, err)
 	dir := testenv.TempDir(t)
-	until := func(gate string) string {
-		return "until [[ -e " + filepath.Join(dir, gate) + " ]]; do sleep 0.01; done; exit 5"
+	until := func(gate string) string { // a command that ends when a fifo is opened
+		path := filepath.Join(dir, gate)
+		require.NoError(t, unix.Mkfifo(path, 0o600))
+		return "read -r line <" + path + "; exit 5"
 	}
-	open := func(gate string) { require.NoError(t, os.WriteFile(filepath.Join(dir, gate), nil, 0o600)) }
+	open := func(gate string) { require.NoError(t, os.WriteFile(filepath.Join(dir, gate), []byte("\n"), 0o600)) }
 	starts := func(command string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -172,8 +175,8 @@ func TestWhatACancelledCallWouldHaveToldIsToldNext(t *testing.T) {
 		}
 	}
 	const (
-		jobEnded      = `job \S+ \(until .*\) has ended: exit 5`
-		terminalEnded = `the program of terminal \S+ \(until .*\) has ended: failed, exit 5`
+		jobEnded      = `job \S+ \(read .*\) has ended: exit 5`
+		terminalEnded = `the program of terminal \S+ \(read .*\) has ended: failed, exit 5`
 	)
 	cancelled := func(tool string, arguments object) { // makes a call that is cancelled when its answer is complete
 		h.mu.Lock()
