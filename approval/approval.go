@@ -113,7 +113,7 @@ type Options struct {
 	// With it, a script may set others that bash itself does not read. If it is nil, any name may be exported.
 	Exported func(name string) bool
 	// Contained says that the script runs where it can change nothing outside, and reach nobody, as in a sandbox that only reads. Then it asks
-	// about what may tell secrets, and about what rules of Own ask about, and nothing else; what is denied stays so.
+	// about what may tell secrets, about what cannot be read, and about what rules of Own ask about, and nothing else; what is denied stays so.
 	Contained bool
 	// Confined says what the place prevents where the script runs, as a sandbox does that may write to its workspace. Judge does not ask about that. It
 	// asks as ever about secrets, about what the shell has, about programs that are not known or not trusted, and where a rule of Own says so; what is

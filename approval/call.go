@@ -174,9 +174,10 @@ func (c *call) judge() {
 		c.w.s.printed = append(c.w.s.printed, words...)
 		c.w.keepsAbove(words)
 	case c.name == "wc":
+		// It prints none of what is in its files, but for a list of files (--files0-from).
 		if !slices.ContainsFunc(words, func(v value) bool { return v.mayBeOption() && (!v.known || strings.HasPrefix(v.text, "--f")) }) {
 			words = nil
-		} // Else one may be a list of files, of which it prints what is in it.
+		}
 	case slices.Contains(namesOnly, c.name):
 		words = nil // run has looked for limpet's own.
 	}

@@ -86,6 +86,10 @@ func (w *walker) operators(p *syntax.ParamExp, quoted bool) {
 	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix, syntax.UpperFirst, syntax.UpperAll,
 		syntax.LowerFirst, syntax.LowerAll:
 		w.word(p.Exp.Word) // Single quotes in a pattern are quotes, also in double quotes.
+		if suffix := p.Exp.Op == syntax.RemSmallSuffix || p.Exp.Op == syntax.RemLargeSuffix; suffix && homes[p.Param.Value] != "" && p.Exp.Word != nil && !w.value(p.Exp.Word).is("/") {
+			from, to := w.node(p)
+			w.addAt(KindExpansion, from, to, Ask, ruleRead, "which directory is left of "+p.Param.Value+" cannot be told")
+		}
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		w.handing(true, func() { w.substitute(p.Exp.Word, quoted) }) // The variable keeps it.
 		if p.Excl || p.Index != nil || !harmless(p.Param.Value) {

@@ -154,10 +154,10 @@ func (w *walker) kept(words []value) {
 // keepsAbove notes words that are above files with secrets: what reads files below a word that is not known may read those.
 func (w *walker) keepsAbove(words []value) {
 	for _, v := range words {
-		for _, dir := range append(w.placed(v), v) {
+		for _, dir := range append(slices.Concat(w.placed(v), w.belowKept(v)), v) {
 			p := w.normal(dir)
-			if isSecretOfProcess(within(p, "environ")) {
-				p = "/proc/self" // What is secret is so of each.
+			if strings.HasPrefix(p, "/proc/") && isSecretOfProcess(within(p, "environ")) {
+				p = "/proc/self" // What is secret of one process is so of each.
 			}
 			if !slices.ContainsFunc(w.homes(p), w.isAbove) || slices.ContainsFunc(w.s.above, func(d directory) bool { return d.pattern == p }) {
 				continue

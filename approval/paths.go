@@ -163,7 +163,8 @@ var floorDirs = []string{"~/.local/state/limpet", "~/.config/limpet"}
 func (w *walker) floor(words []value, from, to int) bool {
 	for _, v := range words {
 		relative := strings.Contains(v.pattern, "/") || words[0].pattern == "cd" || words[0].pattern == "pushd" // Another single name may be no file.
-		if w.isFloor(v) || relative && slices.ContainsFunc(w.placed(v), w.isFloor) {
+		named := !strings.ContainsAny(v.pattern, "*?[")                                                         // Of all that is in a directory that was kept, limpet's own is not meant.
+		if w.isFloor(v) || relative && slices.ContainsFunc(w.placed(v), w.isFloor) || named && slices.ContainsFunc(w.belowKept(v), w.isFloor) {
 			w.addAt(KindCommand, from, to, Deny, ruleFloor, "limpet's own state, rules and sockets are not for scripts")
 			return true
 		}
@@ -235,6 +236,10 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 	if w.isFloor(v) {
 		return "limpet's own state, rules and sockets are not for scripts", Deny
 	}
+	var readings []value // what else it may be
+	if !write {
+		readings = slices.Concat(w.placed(v), w.belowKept(v), emptied(v))
+	}
 	in := func(list []string) bool { return !strings.HasPrefix(p, hidden) && w.in(p, list) } // Writing asks, wherever it is.
 	switch {
 	case write && in(deniedFiles):
@@ -243,11 +248,9 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 		return "it writes to a device, over the files on it", Deny
 	case write && in(startupFiles):
 		return "it writes a file that shells, editors or services run later, outside of this session", Ask
-	case !write && (w.isSecret(v) || isSecretName(p, !v.known) || slices.ContainsFunc(append(w.placed(v), w.belowKept(v)...), w.isSecret)):
+	case !write && (w.isSecret(v) || isSecretName(p, !v.known) || slices.ContainsFunc(readings, w.isSecret)):
 		return "it names a file that may have secrets", Ask
-	case !write && strings.HasPrefix(v.pattern, hidden+"/") && w.isSecret(value{text: v.pattern[len(hidden):], pattern: v.pattern[len(hidden):]}):
-		return "it names a file that may have secrets, if what is before it is empty", Ask
-	case !write && (isDevice(p) || slices.ContainsFunc(w.placed(v), func(v value) bool { return isDevice(w.normal(v)) })):
+	case !write && (isDevice(p) || slices.ContainsFunc(readings, func(v value) bool { return isDevice(w.normal(v)) })):
 		return "it reads a device, which has other users' files", Ask
 	case !write && isNetwork(v) && v.known:
 		return "bash opens a connection for a path below /dev/tcp or /dev/udp", Ask

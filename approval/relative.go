@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/limpet-sh/limpet/internal/lazyregexp"
 )
 
 // mostDirs and mostNear bound the directories of a script, and those among them that are near: each relative path is judged in all of these. mostPaths
@@ -177,6 +179,9 @@ func (v value) relative() bool {
 	return v.pattern != "" && !v.home && (!strings.HasPrefix(v.pattern, "/") || strings.HasPrefix(v.pattern, here))
 }
 
+// gitURL is how a URL begins, as a path.
+var gitURL = lazyregexp.New(`^(https?|ssh|git|file):/`)
+
 // isNear reports whether a relative path in a directory may be secret, or limpet's own, without going up.
 func (w *walker) isNear(dir value) bool {
 	p := w.normal(dir)
@@ -186,7 +191,7 @@ func (w *walker) isNear(dir value) bool {
 
 // isAbove reports whether a path is, or may be by a pattern, a directory that files with secrets, or limpet's own, are below.
 func (w *walker) isAbove(p string) bool {
-	if p == "/" || p == "/sys" || strings.HasSuffix(p, ".git") || strings.HasPrefix(base(p), ".") && component(base(p), ".git") || isSecretOfProcess(within(p, "environ")) || isSecretOfProcess(within(p, "1/environ")) {
+	if p == "/" || p == "/sys" || strings.HasSuffix(p, ".git") && !gitURL().MatchString(p) || strings.HasPrefix(base(p), ".") && component(base(p), ".git") || isSecretOfProcess(within(p, "environ")) || isSecretOfProcess(within(p, "1/environ")) {
 		return true
 	}
 	n, pattern := strings.Count(p, "/")+1, strings.ContainsAny(p, "*?[")
@@ -234,6 +239,16 @@ func (w *walker) belowKept(v value) []value {
 	}
 	v.pattern = rest
 	return w.paths(w.s.above, v, func(directory) bool { return true })
+}
+
+// emptied is a path that begins with what is not known, as it is where that is empty. All files of a directory are not meant so.
+func emptied(v value) []value {
+	rest := strings.TrimLeft(v.pattern, hidden)
+	first, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+	if rest == v.pattern || !strings.HasPrefix(rest, "/") || first == "" || strings.ContainsAny(first, "*?[") {
+		return nil
+	}
+	return []value{{text: rest, pattern: rest, from: v.from, to: v.to}}
 }
 
 // paths are those that a path is in some of the directories; none if there are too many.

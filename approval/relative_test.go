@@ -85,6 +85,8 @@ func TestDirectoriesThatAreKeptAreOrdinary(t *testing.T) {
 	for _, script := range []string{
 		`for d in ~/.config ~/src; do ls "$d"/*; done`, `for p in /proc/{1..20}; do cat "$p/comm"; done`,
 		`for f in */; do cat "$f/README"; done`, `for d in / /usr; do df "$d"; done`,
+		`for d in src lib; do head -n1 "$d"/*/*; done`, `for d in src lib; do grep -n x "$d"/*/*; done`, `cat "$dir/etc/hosts"; ls "${HOME%/}"`,
+		`if [ -z "$u" ]; then u=https://github.com/a/b.git; fi; grep -rn foo "$src"`,
 	} {
 		j := approval.Judge(script, &approval.Options{Home: "/home/me", Dir: "/home/me/src", Exported: typical.Exported})
 		assert.Equal(t, approval.Allow, j.Verdict, "%s: %v", script, j.Findings)

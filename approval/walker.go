@@ -295,7 +295,7 @@ func (w *walker) forClause(cmd *syntax.ForClause) {
 	case *syntax.WordIter:
 		var items []value
 		w.handing(true, func() { items = w.words(loop.Items) })
-		if len(items) != 1 || items[0].many {
+		if len(items) != 1 || items[0].many || !items[0].known {
 			w.kept(items)
 		}
 		if !w.mayHold(loop.Name.Value) {

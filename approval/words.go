@@ -296,16 +296,9 @@ func (b *builder) unquoted(text string, first, last bool) {
 // homes are where the specification has these variables lead, as long as nobody assigns to them. That asks.
 var homes = map[string]string{"HOME": "~", "XDG_STATE_HOME": "~/.local/state", "XDG_CONFIG_HOME": "~/.config"}
 
-// usual reports whether an operator yields the variable's value where it is set, but for a slash at its end.
-func usual(exp *syntax.Expansion) bool {
-	switch exp.Op {
-	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
-		return true
-	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
-		return exp.Word == nil || exp.Word.Lit() == "/" // A pattern may take off more.
-	}
-	return false
-}
+// usual are the operators that most often yield the variable's value where it is set. Those that take off more than a slash ask: see operators.
+var usual = []syntax.ParExpOperator{syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull,
+	syntax.RemSmallSuffix, syntax.RemLargeSuffix}
 
 // ofHome is for the home, or what is usually in it. perhaps says that it may be another directory; noDash and many are as for unknown, then.
 func (b *builder) ofHome(text string, perhaps, noDash, many bool) {
@@ -332,7 +325,7 @@ func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
 		name = p.Param.Value
 	}
 	plain := p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length
-	usually := p.Exp != nil && usual(p.Exp) && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length
+	usually := p.Exp != nil && slices.Contains(usual, p.Exp.Op) && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length
 	switch {
 	case usually && homes[name] != "": // The value, most often, or another.
 		b.ofHome(homes[name], true, false, !quoted)
