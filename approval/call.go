@@ -40,7 +40,7 @@ func (w *walker) call(cmd *syntax.CallExpr) {
 	}
 	var values []value
 	printed := len(w.s.printed)
-	w.handing(len(cmd.Args) > 0 && (cmd.Args[0].Lit() == "cd" || cmd.Args[0].Lit() == "wc" || !slices.Contains(namesOnly, cmd.Args[0].Lit())), func() { values = w.words(cmd.Args) })
+	w.handing(len(cmd.Args) > 0 && takesHanded(cmd.Args[0].Lit()), func() { values = w.words(cmd.Args) })
 	if slices.ContainsFunc(values, func(v value) bool { return slices.Contains(movers, base(v.text)) }) {
 		for _, v := range w.s.printed[printed:] {
 			w.enter(v, false)
@@ -155,6 +155,12 @@ func (w *walker) isBuiltin(name string) bool {
 
 // namesOnly are programs that print nothing of what is in the files that they name. Of wc, that is so but for an option that names a list.
 var namesOnly = []string{"echo", "printf", "basename", "dirname", "test", "[", "ls", "cd", "stat", "wc", "readlink", "realpath", "which", "type", ":", "true"}
+
+// takesHanded reports whether names that a substitution hands to a program matter: it prints what is in files, as wc may of a list, or
+// it changes to a directory, in which relative paths are others.
+func takesHanded(program string) bool {
+	return program == "cd" || program == "wc" || !slices.Contains(namesOnly, program)
+}
 
 // judge is for a command that is no wrapper, and that no rule denies: it is allowed if an allow rule knows all of it.
 func (c *call) judge() {

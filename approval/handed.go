@@ -157,7 +157,7 @@ func (w *walker) keepsAbove(words []value) {
 		for _, dir := range append(slices.Concat(w.placed(v), w.belowKept(v)), v) {
 			p := w.normal(dir)
 			if strings.HasPrefix(p, "/proc/") && isSecretOfProcess(within(p, "environ")) {
-				p = "/proc/self" // What is secret of one process is so of each.
+				p = "/proc/self" // Each process has the same secrets: one directory stands for all.
 			}
 			if !slices.ContainsFunc(w.homes(p), w.isAbove) || slices.ContainsFunc(w.s.above, func(d directory) bool { return d.pattern == p }) {
 				continue

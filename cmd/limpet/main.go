@@ -48,7 +48,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// A subcommand is made when it is needed.
+// A subcommand has a name, and a function that makes it.
 type subcommand struct {
 	name string
 	make func() *cobra.Command
@@ -63,8 +63,8 @@ func subcommands() []subcommand {
 	}
 }
 
-// rootCommand returns the command for arguments. It has the subcommand that the first of them names; if that is none, or nil, it has all of
-// them: to make all of their flags would cost each start a tenth of its time.
+// rootCommand returns limpet's command with the subcommand that the first argument names, or with all subcommands if it names none. Making
+// the flags of all of them takes a tenth of the time of a start.
 func rootCommand(args []string) *cobra.Command {
 	upperV := false // -V is as usual as -v, which cobra has.
 	root := &cobra.Command{

@@ -181,8 +181,8 @@ func (h *Host) asking(by http.RoundTripper) *jsonhttp.Client {
 	return jsonhttp.NewClient(by, jsonhttp.Errors{Gone: wire.ErrGone, Unreachable: wire.ErrUnreachable, Closed: errClosed, Said: h.said})
 }
 
-// said makes an error of an answer, as wire.Said does. The remedy may name a command line for people on that machine. Whoever reads it is
-// on this one, and needs --on.
+// said makes an error of an answer, as wire.Said does. Where the remedy is a command line, it adds --on: the remedy was written for a
+// person on that machine, and a person on this one reads it.
 func (h *Host) said(answer []byte) error {
 	err := wire.Said(answer)
 	if e, ok := errors.AsType[*session.Error](err); ok {

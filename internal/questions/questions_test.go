@@ -88,7 +88,7 @@ func TestAQuestionIsThereUntilItIsAnswered(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// A question that is still listed would be shown again to the person who has just answered it, and a second answer would be taken that has no effect.
+// If an answered question stayed in the list for a moment, it would be shown to the person again, and a second answer would be taken and do nothing.
 func TestWhatIsAnsweredIsNotAskedForAnInstantMore(t *testing.T) {
 	dir := filepath.Join(testenv.TempDir(t), "q")
 	for range 50 {

@@ -25,7 +25,7 @@ func Context(t testing.TB) context.Context {
 // pause between two looks.
 const pause = 2 * time.Millisecond
 
-// pauseSince pauses behind a look that began then, for longer if it took long: who waits has a third of a processor at most.
+// pauseSince pauses after a check that began then. The pause is at least twice as long as the check, so that waiting takes a third of a processor at most.
 func pauseSince(began time.Time) { time.Sleep(max(pause, 2*time.Since(began))) }
 
 // Await waits until the condition holds, and fails the test when it does not
