@@ -168,8 +168,8 @@ type jobIn struct {
 }
 
 // told is what else there is to tell with an answer about a job: what has happened in its
-// session. That the job has ended is in the answer, and not told again; to the registry of jobs it is told by now, so
-// it is put back also if the call was cancelled before.
+// session. That the job has ended is in the answer, and not told again. The registry of jobs takes it for told by now, so
+// saw comes first: if the call is cancelled, it is put back.
 func (c *call) told(ctx context.Context, r *jobs.Registry, job jobs.Job) []string {
 	c.saw(r, job)
 	if ctx.Err() != nil {

@@ -134,17 +134,24 @@ func TestAnInterruptEndsAJobWaitAndNotTheJob(t *testing.T) {
 	assert.Equal(t, "running", out.Job.State)
 }
 
-func TestACancelledAnswerTakesNoNotices(t *testing.T) {
-	c, id := jobCall(t, session.Options{}, "exit 3")
+// endedCall is a call, and a job that has ended with exit code 3.
+func endedCall(t *testing.T) (c *call, id string) {
+	t.Helper()
+	c, id = jobCall(t, session.Options{}, "exit 3")
 	r, err := c.server.sessions.Jobs()
 	require.NoError(t, err)
 	testenv.Await(t, "the end of the job", func() bool {
 		job, err := r.Get(id)
 		return err == nil && job.State.Finished()
 	})
+	return c, id
+}
+
+func TestACancelledAnswerTakesNoNotices(t *testing.T) {
+	c, id := endedCall(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = listJobs(ctx, c, jobListIn{Session: "default"})
+	_, err := listJobs(ctx, c, jobListIn{Session: "default"})
 	require.NoError(t, err)
 	sess, err := c.server.sessions.Get("default")
 	require.NoError(t, err)
@@ -156,15 +163,9 @@ func TestACancelledAnswerTakesNoNotices(t *testing.T) {
 	assert.Contains(t, notices[0], id)
 }
 
-// By what a call does, an end may be known before its answer is made. Also where it was cancelled by then, the end is told next.
+// Reading a log, or killing, already marks an end as told. If the call is cancelled before it has an answer, the next answer tells the end.
 func TestACallThatIsCancelledEarlyLeavesTheEndToBeTold(t *testing.T) {
-	c, id := jobCall(t, session.Options{}, "exit 3")
-	r, err := c.server.sessions.Jobs()
-	require.NoError(t, err)
-	testenv.Await(t, "the end of the job", func() bool {
-		job, err := r.Get(id)
-		return err == nil && job.State.Finished()
-	})
+	c, id := endedCall(t)
 	sess, err := c.server.sessions.Get("default")
 	require.NoError(t, err)
 	one, err := sess.StartTerminal(testenv.Context(t), terminal.Spec{Argv: []string{"sleep", "1000"}})

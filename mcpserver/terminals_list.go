@@ -53,11 +53,10 @@ func listTerminals(ctx context.Context, c *call, in terminalsIn) (terminalsOut, 
 		slices.SortStableFunc(list, func(a, b terminal.Info) int { return a.Created.Compare(b.Created) })
 	}
 	for _, info := range list {
-		one := terminalOf(info)
 		if info.State.Ended() && ctx.Err() == nil {
 			c.seen(info.ID)
 		}
-		out.Terminals = append(out.Terminals, one)
+		out.Terminals = append(out.Terminals, terminalOf(info))
 	}
 	return out, nil
 }
