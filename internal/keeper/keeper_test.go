@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -224,11 +225,50 @@ func TestAKeeperWhoseFilesAreRemoved(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(r.Dir(), k.Record.ID, "s")))
 	assert.Equal(t, "1", says(t, kept(t, r, "socket", nil), "echo $x"), "it is made anew")
 
-	k = kept(t, r, "all", nil)
-	pid := says(t, k, "echo $$")
+	// One whose directory is removed ends, and one whose registry is, which nobody can be told.
+	whole := registry(t, testenv.TempDir(t))
+	lost, k := kept(t, whole, "all", nil), kept(t, r, "all", nil)
+	pids := []string{says(t, lost, "echo $$"), says(t, k, "cd /usr; echo $$")}
+	require.NoError(t, os.RemoveAll(whole.Dir()))
 	require.NoError(t, os.RemoveAll(filepath.Join(r.Dir(), k.Record.ID)))
-	testenv.Await(t, "the keeper and its bash to end", func() bool { return !alive(t, pid) && !testenv.Alive(k.Record.PID) })
-	assert.True(t, kept(t, r, "all", nil).Made)
+	testenv.Await(t, "the keepers and their bashes to end", func() bool {
+		return !slices.ContainsFunc(pids, func(pid string) bool { return alive(t, pid) }) && !testenv.Alive(k.Record.PID) && !testenv.Alive(lost.Record.PID)
+	})
+	assert.NoDirExists(t, whole.Dir(), "what was removed as a whole is not made again")
+	again := kept(t, r, "all", nil)
+	assert.True(t, again.Made)
+	require.NotNil(t, again.Was, "its loss is told")
+	assert.Equal(t, "ended when its directory was removed; it was in /usr", again.Was.String())
+}
+
+// Logind does it at a user's last logout: RemoveIPC in logind.conf(5).
+func TestASessionOutlivesTheFilesOfItsShell(t *testing.T) {
+	r := registry(t, testenv.TempDir(t))
+	k := kept(t, r, "s", nil)
+	says(t, k, "x=1; f() { echo $x; }")
+	dir := testenv.TempDir(t)
+	begun, goOn := filepath.Join(dir, "begun"), filepath.Join(dir, "go")
+	require.NoError(t, syscall.Mkfifo(goOn, 0o600))
+	done := make(chan command.Result, 1)
+	go func() {
+		res, err := k.Run(testenv.Context(t), "echo >"+begun+"; read -r line <"+goOn+"; x=$line; echo end")
+		assert.NoError(t, err)
+		done <- res
+	}()
+	testenv.AwaitFile(t, begun)
+	removed := 0
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", k.Record.PID))
+	require.NoError(t, err)
+	for _, fd := range fds {
+		if path, _ := os.Readlink(fd); strings.Contains(path, "/limpet-") && filepath.Base(path) == "lock" && !strings.HasPrefix(path, r.Dir()) {
+			testenv.Await(t, "it to be removed", func() bool { return os.RemoveAll(filepath.Dir(path)) == nil }) // What is missed is made anew meanwhile.
+			removed++
+		}
+	}
+	require.Equal(t, 1, removed, "the directory of its shell")
+	require.NoError(t, os.WriteFile(goOn, []byte("2\n"), 0))
+	assert.Equal(t, "end\n", (<-done).Stdout.String())
+	assert.Equal(t, "2", says(t, k, "f"))
 }
 
 func TestAKeeperThatIsKilledIsSaidToBe(t *testing.T) {

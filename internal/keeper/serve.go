@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/limpet-sh/limpet/internal/private"
 	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/socket"
 	"github.com/limpet-sh/limpet/internal/statedir"
@@ -405,6 +406,7 @@ func (k *keeper) bury(why string) {
 	k.record.State = Ended
 	k.record.End = &End{At: time.Now(), Why: why, Dir: last.Dir, Running: last.Running}
 	k.record.notice()
+	_ = private.Mkdir(k.dir) // If it was removed, this record is what tells the next caller. Else it is there.
 	if err := k.record.writeLast(k.dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
