@@ -21,6 +21,10 @@ type Request struct {
 	// shell of this program ignores it.
 	ID string
 
+	// Caller says who asks, for those whose commands wait behind this one: "limpet repl, process 4711 on pts/3". A session shows it as
+	// session.Info.Holder while the command has its turn. Empty says nothing. A shell ignores it.
+	Caller string
+
 	// Dir is where Script starts; relative means below the shell's current
 	// directory. Empty means the current directory itself. In a persistent
 	// shell it holds for this command alone: afterwards the shell is back

@@ -63,7 +63,10 @@ func (c *call) progress(ctx context.Context, line func() string) (stop func()) {
 // waits tells the client of a call that waits for a session's turn, and prints nothing. Call
 // stop as that of progress.
 func (c *call) waits(ctx context.Context, sess *session.Session) (stop func()) {
-	return c.progress(ctx, func() string { return behind(running(ctx, sess)) })
+	return c.progress(ctx, func() string {
+		info, _ := sess.Info(ctx)
+		return behind(info)
+	})
 }
 
 // running is the command that a session runs; empty if there is none, or no telling.
@@ -73,11 +76,20 @@ func running(ctx context.Context, sess session.Handle) string {
 }
 
 // behind says what is waited for.
-func behind(running string) string {
-	if running == "" {
+func behind(info session.Info) string {
+	if info.Running == "" {
 		return ""
 	}
-	return "waits for its turn behind: " + brief(running)
+	return "waits for its turn behind: " + held(info)
+}
+
+// held is what runs in a session, in short, and for whom, if that is known.
+func held(info session.Info) string {
+	text := brief(info.Running)
+	if info.Holder != "" {
+		text += " (for " + info.Holder + ")"
+	}
+	return text
 }
 
 // lastLine is a Writer that remembers the end of what is written to it. It is safe for

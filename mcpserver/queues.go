@@ -24,11 +24,17 @@ type queues struct {
 // queued is a command of a call.
 type queued struct {
 	session, command, result string
+	caller                   string // as its request says
 	client                   *mcp.ServerSession
 	began                    time.Time // when the turn came
 	doubted                  bool      // its client may have given it up
 	left                     bool      // its client has left, and nobody reads its answer
 	cancel                   func()    // ends its call
+}
+
+// runs reports whether the command is what its session runs, as that says.
+func (q *queued) runs(info session.Info) bool {
+	return info.Running == q.command && info.Holder == q.caller
 }
 
 // begin notes a command down.
@@ -144,14 +150,18 @@ func (c *call) turn(ctx context.Context, sess *session.Session) error {
 	if c.server.queues.free(limited, sess.Name()) || ctx.Err() != nil {
 		return nil
 	}
-	return c.busy(sess.Name())
+	return c.busy(ctx, sess)
 }
 
 // busy says what a session does for so long that a call did nothing.
-func (c *call) busy(name string) error {
-	queues := &c.server.queues
+func (c *call) busy(ctx context.Context, sess session.Handle) error {
+	queues, name := &c.server.queues, sess.Name()
 	queues.doubt(name, c.request.Session, 0)
 	one, ok := queues.first(name)
+	if info, _ := sess.Info(ctx); info.Running != "" && !(ok && one.runs(info)) { // A session by name has other callers, too.
+		return fmt.Errorf("session %s is in use: %s. Nothing was run. "+
+			"Call again later, copy its state into a new session by session_fork, or use another session name, which runs beside it", name, held(info))
+	}
 	if !ok {
 		return fmt.Errorf("session %s was busy, and is free by now: nothing was run; call again", name)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/mcpserver"
 )
@@ -70,6 +71,32 @@ func TestACallIsToldOfASessionThatIsBusy(t *testing.T) {
 	}
 	_, text = h.call("read_output", object{"result_id": result})
 	assert.Contains(t, text, "printed\n")
+}
+
+// A session by name has callers that are no clients: a person's repl, say.
+func TestACallIsToldForWhomASessionIsInUse(t *testing.T) {
+	h := connect(t, setup{plain: true, server: mcpserver.Options{TurnTimeout: 100 * time.Millisecond}})
+	h.call("run_command", object{"command": "true"})
+	sess, err := h.sessions.Get("default")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(testenv.Context(t))
+	done := make(chan error, 1)
+	go func() {
+		_, err := sess.Do(ctx, command.Request{Script: "sleep 1000", Caller: "limpet repl, process 4711 on pts/3"})
+		done <- err
+	}()
+	testenv.Await(t, "the command runs", func() bool {
+		info, err := sess.Info(ctx)
+		return err == nil && info.Running != ""
+	})
+	for range 2 { // The call before is no reason either.
+		why := h.refuse("run_command", object{"command": "sleep 1000"})
+		assert.Regexp(t, `^session default is in use: sleep 1000 \(for limpet repl, process 4711 on pts/3\)\. Nothing was run\. .*session_fork`, why)
+	}
+	cancel()
+	require.Error(t, <-done)
+	_, text := h.call("run_command", object{"command": "echo free"})
+	assert.Contains(t, text, "free")
 }
 
 func TestACallSaysForWhatItHasWaited(t *testing.T) {

@@ -158,6 +158,7 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	own := &queued{session: in.Session, command: in.Command, result: c.server.results.next(), client: c.request.Session, cancel: cancel}
+	own.caller = strings.TrimSpace(Caller{c}.Client() + " by limpet mcp, result " + own.result)
 	ahead, _ := c.server.queues.first(in.Session)
 	c.server.queues.doubt(in.Session, own.client, c.server.opts.Answer-c.server.opts.TurnTimeout)
 	c.server.queues.begin(own)
@@ -165,21 +166,21 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	called := time.Now()
 	last := &lastLine{}
 	stop := c.progress(ctx, func() string {
-		if before := running(ctx, sess); before != in.Command {
-			return behind(before)
+		if info, _ := sess.Info(ctx); !own.runs(info) {
+			return behind(info)
 		}
 		return last.String()
 	})
-	res, err := sess.Do(ctx, c.requestOf(in, last))
+	res, err := sess.Do(ctx, c.requestOf(in, own, last))
 	if errors.Is(err, sandbox.ErrViolation) {
 		// It did not run. What the command before it did is told by a notice, and concerns people;
 		// the sandbox protects by now what was made.
-		res, err = sess.Do(ctx, c.requestOf(in, last))
+		res, err = sess.Do(ctx, c.requestOf(in, own, last))
 	}
 	stop()
 	doubted := c.server.queues.end(own)
 	if errors.Is(err, shell.ErrBusy) {
-		return none(c.busy(in.Session))
+		return none(c.busy(ctx, sess))
 	}
 	out, err := c.server.ran(in, own.result, res, err)
 	if err != nil {
@@ -237,9 +238,9 @@ func (c *call) restarted(ctx context.Context, sess *session.Session, in runIn) (
 
 // requestOf is the request of a call. A client that gives up soon gets its answer before that, while
 // the command runs on as a job; one with stdin, which cannot, is stopped.
-func (c *call) requestOf(in runIn, last *lastLine) command.Request {
+func (c *call) requestOf(in runIn, own *queued, last *lastLine) command.Request {
 	req := command.Request{
-		Script: in.Command, Dir: in.Dir, MergeStderr: *in.MergeStderr, Timeout: seconds(in.TimeoutSeconds), IdleTimeout: seconds(in.IdleTimeout),
+		Script: in.Command, Caller: own.caller, Dir: in.Dir, MergeStderr: *in.MergeStderr, Timeout: seconds(in.TimeoutSeconds), IdleTimeout: seconds(in.IdleTimeout),
 		HandOver: in.OnTimeout == onTimeoutBackground, Stdout: last, Stderr: last, TurnTimeout: c.server.opts.TurnTimeout,
 	}
 	soon, hurried := c.hurried()

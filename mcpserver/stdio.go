@@ -75,8 +75,12 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 func (s *Server) leave(client *mcp.ServerSession) {
 	for _, one := range s.queues.leave(client) {
 		sess, err := s.sessions.Get(one.session)
+		if err != nil {
+			one.cancel()
+			continue
+		}
 		// What runs there may be somebody else's, who does not go through this server.
-		if err != nil || running(s.ctx, sess) != one.command {
+		if info, _ := sess.Info(s.ctx); !one.runs(info) {
 			one.cancel()
 			continue
 		}

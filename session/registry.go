@@ -284,6 +284,10 @@ type Info struct {
 	// Running is the script that runs now; of several the first that came.
 	Running string `json:"running,omitempty"`
 
+	// Holder is who asked for that, as its [command.Request.Caller] says, in one line of at most 200 characters; empty if it says nothing. It
+	// is not checked.
+	Holder string `json:"holder,omitempty"`
+
 	Created  time.Time `json:"created"`
 	LastUsed time.Time `json:"last_used"`
 
@@ -300,6 +304,8 @@ type Info struct {
 	Checkpoints []string `json:"checkpoints,omitempty"`
 	Policy      string   `json:"policy,omitempty"` // its name
 }
+
+const mostHolder = 200
 
 // State says whether a session is in use.
 type State string

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/uptime"
 	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/shell"
@@ -42,7 +43,7 @@ type Session struct {
 	usedUp      time.Duration // uptime.Now of lastUsed
 	lastActive  time.Time     // as the reaper has it
 	reaped      bool
-	running     []string // scripts, in the order in which they came
+	running     []asked // in the order in which they came
 	commands    int
 	checkpoints []Checkpoint
 
@@ -135,7 +136,7 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 		return nothing, err
 	}
 	defer done()
-	defer s.notes(req.Script)()
+	defer s.notes(asked{req.Script, req.Caller})()
 	ctx, end := s.watch(ctx, &req)
 	ctx, ends := s.recordedCommand(ctx, req)
 	res, err := s.approved(ctx, sh, req)
@@ -151,8 +152,11 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 	return res, err
 }
 
+// asked is a script, and who asked for it, if that was said.
+type asked struct{ script, caller string }
+
 // notes takes down that a script runs.
-func (s *Session) notes(script string) (done func()) {
+func (s *Session) notes(script asked) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = append(s.running, script)
@@ -234,7 +238,7 @@ func (s *Session) info() Info {
 		info.State = Busy
 	}
 	if len(s.running) > 0 {
-		info.Running = s.running[0]
+		info.Running, info.Holder = s.running[0].script, runes.Brief(s.running[0].caller, mostHolder)
 	}
 	for _, c := range s.checkpoints {
 		info.Checkpoints = append(info.Checkpoints, c.Name)

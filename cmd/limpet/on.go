@@ -66,7 +66,7 @@ func (f *keptFlags) dial(ctx context.Context, flags *shellFlags, console *consol
 	if err != nil {
 		return nil, err
 	}
-	return &keptShell{flags: flags, noWait: f.noWait, id: f.id, console: console, place: h, enter: flags.dir, host: h, stays: f.name != "", flagOn: " --on " + quoted([]string{f.on.String()})}, nil
+	return &keptShell{flags: flags, caller: f.caller(), noWait: f.noWait, id: f.id, console: console, place: h, enter: flags.dir, host: h, stays: f.name != "", flagOn: " --on " + quoted([]string{f.on.String()})}, nil
 }
 
 // specThere says how a session is made on another machine.

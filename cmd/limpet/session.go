@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/hosts"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/sessions"
@@ -46,6 +47,7 @@ func hostsCommand() *cobra.Command {
 
 // keptFlags are those of limpet run for a session that is kept.
 type keptFlags struct {
+	command  string // run or repl
 	name     string
 	existing bool
 	noWait   bool
@@ -62,10 +64,23 @@ func (f *keptFlags) add(cmd *cobra.Command) {
 
 // addName adds those that say which session is meant.
 func (f *keptFlags) addName(cmd *cobra.Command) {
+	f.command = cmd.Name()
 	cmd.Flags().StringVarP(&f.name, "session", "s", "", "run in the session `NAME`, which stays when limpet ends, and is made if there is none; . is that of this project")
 	f.on.Add(cmd, "run on another machine, which is reached by `TARGET`: ssh://HOST, docker://CONTAINER, podman://CONTAINER, kube://NAMESPACE/POD, unix:///PATH, exec:ARGV")
 	cmd.Flags().BoolVar(&f.existing, "existing", false, "with --session, refuse to make one")
 	f.audit.add(cmd)
+}
+
+// caller says who asks for what runs, to those who wait behind it. Of this machine, another one is told no more than the process.
+func (f *keptFlags) caller() string {
+	text := fmt.Sprintf("limpet %s, process %d", f.command, os.Getpid())
+	if f.isElsewhere() {
+		return text + " of another machine"
+	}
+	if tty, err := os.Readlink("/proc/self/fd/0"); err == nil && term.IsTerminal(int(os.Stdin.Fd())) {
+		text += " on " + strings.TrimPrefix(tty, "/dev/")
+	}
+	return text
 }
 
 // asked reports whether a session that is kept is to be used, with flags that go with it.
@@ -149,6 +164,7 @@ type keptShell struct {
 	flags   *shellFlags
 	enter   string // where scripts run; empty: where the session is
 	dir     string
+	caller  string
 	noWait  bool
 	id      string // of the next script, and of no other
 	mark    string // of the look that the next script relies on, and no other
@@ -166,6 +182,7 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	req.UpdateEnv = k.asks.Env(k.place.CallerEnv())
 	mark := k.mark
 	req.ID, k.id, k.mark = k.id, "", ""
+	req.Caller = k.caller
 	req.Dir = k.enter
 	if k.noWait {
 		req.TurnTimeout = atOnce
@@ -252,16 +269,34 @@ func (k *keptShell) running(ctx context.Context) string {
 	if err != nil || info.Running == "" {
 		return "a command that is over by now"
 	}
+	return held(info)
+}
+
+// held is what runs in a session, in short, and for whom, if that is known.
+func held(info session.Info) string {
 	const most = 60
-	return runes.Brief(info.Running, most)
+	text := runes.Brief(info.Running, most)
+	if info.Holder != "" {
+		text += " (for " + info.Holder + ")"
+	}
+	return text
+}
+
+// waitsBehind reports whether what runs in a session is not this script of this caller. A keeper of an older limpet does not say who its
+// caller is.
+func (k *keptShell) waitsBehind(info session.Info, script string) bool {
+	if info.Holder == "" {
+		return info.Running != "" && info.Running != script
+	}
+	return info.Holder != k.caller
 }
 
 // tellsWait says it if a script waits for its turn for long. Call stop.
 func (k *keptShell) tellsWait(ctx context.Context, script string) (stop func()) {
 	const long = 2 * time.Second
 	timer := time.AfterFunc(long, func() {
-		if info, err := k.Info(ctx); err == nil && info.Running != "" && info.Running != script {
-			k.console.notef("waits for its turn in session %q, behind: %s", k.Name(), k.running(ctx))
+		if info, err := k.Info(ctx); err == nil && k.waitsBehind(info, script) {
+			k.console.notef("waits for its turn in session %q, behind: %s", k.Name(), held(info))
 		}
 	})
 	return func() { timer.Stop() }
@@ -340,7 +375,7 @@ func (f *keptFlags) open(ctx context.Context, cmd *cobra.Command, flags *shellFl
 	if spec.Dir, err = os.Getwd(); err != nil {
 		spec.Dir = ""
 	}
-	sh := &keptShell{flags: flags, noWait: f.noWait, id: f.id, console: console, place: r, stays: f.name != ""}
+	sh := &keptShell{flags: flags, caller: f.caller(), noWait: f.noWait, id: f.id, console: console, place: r, stays: f.name != ""}
 	if flags.dir != "" {
 		sh.enter = absolute(flags.dir)
 	}

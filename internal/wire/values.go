@@ -38,6 +38,7 @@ type Hello struct {
 type request struct {
 	ID            string        `json:"id"`
 	Script        exact.String  `json:"script"`
+	Caller        string        `json:"caller,omitempty"`
 	Dir           exact.String  `json:"dir,omitempty"`
 	Env           exact.Strings `json:"env,omitempty"`
 	Unset         exact.Strings `json:"unset,omitempty"`
@@ -68,7 +69,7 @@ type step struct {
 
 func requestOf(id string, req command.Request) request {
 	r := request{
-		ID: id, Script: exact.String(req.Script), Dir: exact.String(req.Dir), Env: req.Env, Unset: req.Unset, UpdateEnv: req.UpdateEnv, Stdin: req.Stdin != nil,
+		ID: id, Script: exact.String(req.Script), Caller: req.Caller, Dir: exact.String(req.Dir), Env: req.Env, Unset: req.Unset, UpdateEnv: req.UpdateEnv, Stdin: req.Stdin != nil,
 		Timeout: int64(req.Timeout), IdleTimeout: int64(req.IdleTimeout), HandOver: req.HandOver, HandOverAfter: int64(req.HandOverAfter), TurnTimeout: int64(req.TurnTimeout),
 		MergeStderr: req.MergeStderr,
 		Remember:    req.ID != "",
@@ -82,7 +83,7 @@ func requestOf(id string, req command.Request) request {
 // value is the request without its streams.
 func (r request) value() command.Request {
 	req := command.Request{
-		Script: string(r.Script), Dir: string(r.Dir), Env: r.Env, Unset: r.Unset, UpdateEnv: r.UpdateEnv,
+		Script: string(r.Script), Caller: r.Caller, Dir: string(r.Dir), Env: r.Env, Unset: r.Unset, UpdateEnv: r.UpdateEnv,
 		Timeout: time.Duration(r.Timeout), IdleTimeout: time.Duration(r.IdleTimeout),
 		HandOver: r.HandOver, HandOverAfter: time.Duration(r.HandOverAfter), TurnTimeout: time.Duration(r.TurnTimeout), MergeStderr: r.MergeStderr,
 	}

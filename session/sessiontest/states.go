@@ -1,6 +1,7 @@
 package sessiontest
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -69,10 +70,12 @@ func info(t *testing.T, s session.Handle) {
 	assert.Equal(t, "/tmp", now.Dir)
 	assert.Equal(t, 1, now.Commands)
 	assert.Empty(t, now.Running)
-	r := begun(testenv.Context(t), t, s, command.Request{Script: "sleep 1000"})
+	assert.Empty(t, now.Holder)
+	r := begun(testenv.Context(t), t, s, command.Request{Script: "sleep 1000", Caller: "a test, " + strings.Repeat("é", 200) + "\nand more"})
 	now = infoOf(t, s)
 	assert.Equal(t, session.Busy, now.State)
 	assert.Contains(t, now.Running, "sleep 1000")
+	assert.Equal(t, "a test, "+strings.Repeat("é", 192)+"…", now.Holder)
 	_, err := s.Interrupt(testenv.Context(t))
 	require.NoError(t, err)
 	_, err = r.ended(t)

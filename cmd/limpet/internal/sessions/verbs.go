@@ -23,6 +23,7 @@ type row struct {
 	State   string    `json:"state"` // new, idle, busy; mute: its keeper does not answer; ended
 	Dir     string    `json:"dir"`
 	Running string    `json:"running,omitempty"`
+	Holder  string    `json:"holder,omitempty"`  // who asked for what runs
 	PID     int       `json:"pid"`               // of its keeper
 	Version string    `json:"version,omitempty"` // of its keeper
 	Created time.Time `json:"created"`
@@ -47,6 +48,7 @@ func rowOf(l keeper.Listed) row {
 	switch i := l.Info; {
 	case i != nil:
 		r.State, r.Dir, r.Running, r.Used, r.since = string(i.State), i.Dir, i.Running, i.LastUsed, i.SinceUsed
+		r.Holder = i.Holder
 		r.Commands, r.Jobs, r.Terminals, r.Checkpoints = i.Commands, i.Jobs, i.Terminals, i.Checkpoints
 	case l.Alive:
 		r.State = "mute"
@@ -236,7 +238,7 @@ one session.`,
 				from = row.ForkedFrom.Name
 			}
 			lines := [][]string{
-				{"name", row.Name}, {"forked from", from}, {"state", row.State}, {"dir", row.Dir}, {"running", row.Running}, {"commands", fmt.Sprint(row.Commands)},
+				{"name", row.Name}, {"forked from", from}, {"state", row.State}, {"dir", row.Dir}, {"running", row.Running}, {"for", row.Holder}, {"commands", fmt.Sprint(row.Commands)},
 				{"jobs", fmt.Sprint(row.Jobs)}, {"terminals", fmt.Sprint(row.Terminals)}, {"checkpoints", strings.Join(row.Checkpoints, " ")},
 				{"created", row.Created.Format(time.DateTime)}, {"keeper", fmt.Sprintf("pid %d", row.PID)}, {"ends with", one.Record.EndsWith()},
 			}
