@@ -327,7 +327,7 @@ func (d *doing) write(f frame) {
 	defer d.began.Store(0)
 	var err error
 	if f.missed > 0 {
-		_, err = fmt.Fprintf(w, "\n[limpet: %d bytes omitted: the reader is too slow]\n", f.missed)
+		_, err = fmt.Fprintf(w, "\n[limpet: %d bytes omitted: the reader is too slow, or came later]\n", f.missed)
 	}
 	if err == nil && len(f.data) > 0 {
 		var wrote int
