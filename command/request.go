@@ -21,8 +21,8 @@ type Request struct {
 	// shell of this program ignores it.
 	ID string
 
-	// Caller says who asks, for those whose commands wait behind this one: "limpet repl, process 4711 on pts/3". A session shows it as
-	// session.Info.Holder while the command has its turn. Empty says nothing. A shell ignores it.
+	// Caller says who asks, for those whose commands wait behind this one: "limpet repl, process 4711 on pts/3". It is session.Info.Holder
+	// while this is the first of the session's commands that has not ended. Empty says nothing. A shell ignores it.
 	Caller string
 
 	// Dir is where Script starts; relative means below the shell's current

@@ -3,6 +3,8 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+
+	"github.com/limpet-sh/limpet/session"
 )
 
 // interruptIn is what interrupt is asked.
@@ -15,6 +17,8 @@ type interruptOut struct {
 	Session     string `json:"session"`
 	Interrupted bool   `json:"interrupted" jsonschema:"false: no command ran."`
 	Command     string `json:"command,omitempty" jsonschema:"What ran."`
+
+	holder string // for whom
 }
 
 func interruptSession(ctx context.Context, c *call, in interruptIn) (interruptOut, error) {
@@ -24,7 +28,8 @@ func interruptSession(ctx context.Context, c *call, in interruptIn) (interruptOu
 	if err != nil {
 		return out, refused(err)
 	}
-	out.Command = running(ctx, sess)
+	info, _ := sess.Info(ctx)
+	out.Command, out.holder = info.Running, info.Holder
 	out.Interrupted, err = sess.Interrupt(ctx)
 	if err != nil {
 		return out, refused(err)
@@ -36,5 +41,5 @@ func (o interruptOut) text() string {
 	if !o.Interrupted {
 		return fmt.Sprintf("no command runs in session %q", o.Session)
 	}
-	return fmt.Sprintf("interrupted in session %q: %s", o.Session, brief(o.Command))
+	return fmt.Sprintf("interrupted in session %q: %s", o.Session, held(session.Info{Running: o.Command, Holder: o.holder}))
 }

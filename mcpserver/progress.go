@@ -69,12 +69,6 @@ func (c *call) waits(ctx context.Context, sess *session.Session) (stop func()) {
 	})
 }
 
-// running is the command that a session runs; empty if there is none, or no telling.
-func running(ctx context.Context, sess session.Handle) string {
-	info, _ := sess.Info(ctx)
-	return info.Running
-}
-
 // behind says what is waited for.
 func behind(info session.Info) string {
 	if info.Running == "" {

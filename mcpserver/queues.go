@@ -147,7 +147,17 @@ func (c *call) turn(ctx context.Context, sess *session.Session) error {
 	defer c.waits(ctx, sess)()
 	limited, cancel := context.WithTimeout(ctx, c.server.opts.TurnTimeout)
 	defer cancel()
-	if c.server.queues.free(limited, sess.Name()) || ctx.Err() != nil {
+	const pause = 50 * time.Millisecond // between two looks at what another caller runs
+	for c.server.queues.free(limited, sess.Name()) && limited.Err() == nil {
+		if info, _ := sess.Info(ctx); info.Running == "" {
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-limited.Done():
+		}
+	}
+	if ctx.Err() != nil {
 		return nil
 	}
 	return c.busy(ctx, sess)
@@ -159,8 +169,7 @@ func (c *call) busy(ctx context.Context, sess session.Handle) error {
 	queues.doubt(name, c.request.Session, 0)
 	one, ok := queues.first(name)
 	if info, _ := sess.Info(ctx); info.Running != "" && !(ok && one.runs(info)) { // A session by name has other callers, too.
-		return fmt.Errorf("session %s is in use: %s. Nothing was run. "+
-			"Call again later, copy its state into a new session by session_fork, or use another session name, which runs beside it", name, held(info))
+		return fmt.Errorf("session %s is in use: %s. Nothing was run. Call again later, or use another session name, which runs beside it", name, held(info))
 	}
 	if !ok {
 		return fmt.Errorf("session %s was busy, and is free by now: nothing was run; call again", name)

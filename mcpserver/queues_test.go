@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -89,9 +90,15 @@ func TestACallIsToldForWhomASessionIsInUse(t *testing.T) {
 		info, err := sess.Info(ctx)
 		return err == nil && info.Running != ""
 	})
-	for range 2 { // The call before is no reason either.
-		why := h.refuse("run_command", object{"command": "sleep 1000"})
-		assert.Regexp(t, `^session default is in use: sleep 1000 \(for limpet repl, process 4711 on pts/3\)\. Nothing was run\. .*session_fork`, why)
+	for _, call := range []mcp.CallToolParams{
+		{Name: "run_command", Arguments: object{"command": "sleep 1000"}},
+		{Name: "run_command", Arguments: object{"command": "touch no", "background": true}},
+		{Name: "session_checkpoint", Arguments: object{"checkpoint": "c"}},
+		{Name: "session_fork", Arguments: object{"new_session": "f"}},
+		{Name: "terminal_create", Arguments: object{}},
+	} {
+		why := h.refuse(call.Name, call.Arguments.(object))
+		assert.Equal(t, "session default is in use: sleep 1000 (for limpet repl, process 4711 on pts/3). Nothing was run. Call again later, or use another session name, which runs beside it", why, call.Name)
 	}
 	cancel()
 	require.Error(t, <-done)
@@ -108,6 +115,19 @@ func TestACallSaysForWhatItHasWaited(t *testing.T) {
 	assert.Contains(t, textOf(<-answer), "first\n[exit 0")
 	_, text = h.call("run_command", object{"command": "echo third"})
 	assert.Equal(t, "third\n[exit 0]", text)
+
+	sess, err := h.sessions.Get("default")
+	require.NoError(t, err)
+	begun := filepath.Join(testenv.TempDir(t), "begun")
+	done := make(chan error, 1)
+	go func() {
+		_, err := sess.Do(testenv.Context(t), command.Request{Script: "echo >" + begun + "; sleep 1.5", Caller: "a person"})
+		done <- err
+	}()
+	testenv.AwaitFile(t, begun)
+	_, text = h.call("run_command", object{"command": "echo fourth"})
+	assert.Regexp(t, `^fourth\n\[exit 0\]\n\[waited \d s behind: echo >.*; sleep 1.5 \(for a person\)\]`, text)
+	require.NoError(t, <-done)
 }
 
 // A client that asks for no progress gives up after a minute.

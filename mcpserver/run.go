@@ -1,15 +1,18 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/sandbox"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
@@ -158,7 +161,7 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	own := &queued{session: in.Session, command: in.Command, result: c.server.results.next(), client: c.request.Session, cancel: cancel}
-	own.caller = strings.TrimSpace(Caller{c}.Client() + " by limpet mcp, result " + own.result)
+	own.caller = cmp.Or(runes.Brief(Caller{c}.Client(), mostClient), "an agent") + " by limpet mcp, result " + own.result
 	ahead, _ := c.server.queues.first(in.Session)
 	c.server.queues.doubt(in.Session, own.client, c.server.opts.Answer-c.server.opts.TurnTimeout)
 	c.server.queues.begin(own)
@@ -171,6 +174,13 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 		}
 		return last.String()
 	})
+	var other atomic.Pointer[session.Info] // what another caller runs
+	look := time.AfterFunc(worthWaiting/2, func() {
+		if info, _ := sess.Info(ctx); info.Running != "" && !own.runs(info) {
+			other.Store(&info)
+		}
+	})
+	defer look.Stop()
 	res, err := sess.Do(ctx, c.requestOf(in, own, last))
 	if errors.Is(err, sandbox.ErrViolation) {
 		// It did not run. What the command before it did is told by a notice, and concerns people;
@@ -192,8 +202,12 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	if out.Job != nil {
 		c.server.followed.changed()
 	}
-	if waited := res.Started.Sub(called); ahead.command != "" && waited >= worthWaiting {
-		out.WaitedSeconds, out.WaitedFor = rounded(waited), brief(ahead.command)
+	if waited := res.Started.Sub(called); waited >= worthWaiting {
+		if info := other.Load(); ahead.command != "" {
+			out.WaitedSeconds, out.WaitedFor = rounded(waited), brief(ahead.command)
+		} else if info != nil {
+			out.WaitedSeconds, out.WaitedFor = rounded(waited), held(*info)
+		}
 	}
 	var once sync.Once
 	tell := func(format string) {
@@ -214,6 +228,9 @@ func runCommand(ctx context.Context, c *call, in runIn) (runOut, error) {
 	c.ifUnread(unread)
 	return out, nil
 }
+
+// mostClient bounds what a client calls itself, where others are told of it.
+const mostClient = 100
 
 // worthWaiting is how long a command has waited for its turn if that is told.
 const worthWaiting = time.Second

@@ -50,8 +50,8 @@ func createTerminal(ctx context.Context, c *call, in createIn) (screenOut, error
 		if t := started.Load(); t != nil {
 			return t.Info().LastLine
 		}
-		if now := running(ctx, sess); now != "" {
-			return "the session still runs " + brief(now)
+		if info, _ := sess.Info(ctx); info.Running != "" {
+			return "the session still runs " + held(info)
 		}
 		return ""
 	})

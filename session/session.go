@@ -43,7 +43,7 @@ type Session struct {
 	usedUp      time.Duration // uptime.Now of lastUsed
 	lastActive  time.Time     // as the reaper has it
 	reaped      bool
-	running     []asked // in the order in which they came
+	running     []*asked // in the order in which they came
 	commands    int
 	checkpoints []Checkpoint
 
@@ -136,7 +136,7 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 		return nothing, err
 	}
 	defer done()
-	defer s.notes(asked{req.Script, req.Caller})()
+	defer s.notes(&asked{req.Script, runes.Brief(req.Caller, mostHolder)})()
 	ctx, end := s.watch(ctx, &req)
 	ctx, ends := s.recordedCommand(ctx, req)
 	res, err := s.approved(ctx, sh, req)
@@ -156,7 +156,7 @@ func (s *Session) Do(ctx context.Context, req command.Request) (command.Result, 
 type asked struct{ script, caller string }
 
 // notes takes down that a script runs.
-func (s *Session) notes(script asked) (done func()) {
+func (s *Session) notes(script *asked) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = append(s.running, script)
@@ -164,12 +164,7 @@ func (s *Session) notes(script asked) (done func()) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for i, one := range s.running {
-			if one == script {
-				s.running = append(s.running[:i:i], s.running[i+1:]...)
-				return
-			}
-		}
+		s.running = slices.DeleteFunc(s.running, func(one *asked) bool { return one == script })
 	}
 }
 
@@ -238,7 +233,7 @@ func (s *Session) info() Info {
 		info.State = Busy
 	}
 	if len(s.running) > 0 {
-		info.Running, info.Holder = s.running[0].script, runes.Brief(s.running[0].caller, mostHolder)
+		info.Running, info.Holder = s.running[0].script, s.running[0].caller
 	}
 	for _, c := range s.checkpoints {
 		info.Checkpoints = append(info.Checkpoints, c.Name)

@@ -63,7 +63,7 @@ func (k *keptShell) looked(ctx context.Context, looks bool) (session.Looked, boo
 		ctx, cancel = context.WithTimeout(ctx, atOnce)
 		defer cancel()
 	}
-	told := k.tellsWait(ctx, "")
+	told := k.tellsWait(ctx, command.Request{})
 	looked, err := k.Look(ctx)
 	told()
 	if err != nil {

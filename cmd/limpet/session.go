@@ -18,7 +18,6 @@ import (
 	"github.com/limpet-sh/limpet/internal/askpass"
 	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
-	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
@@ -71,11 +70,11 @@ func (f *keptFlags) addName(cmd *cobra.Command) {
 	f.audit.add(cmd)
 }
 
-// caller says who asks for what runs, to those who wait behind it. Of this machine, another one is told no more than the process.
+// caller says who asks for what runs, to those who wait behind it. With --on, the other machine learns the process ID and nothing else of this one.
 func (f *keptFlags) caller() string {
 	text := fmt.Sprintf("limpet %s, process %d", f.command, os.Getpid())
 	if f.isElsewhere() {
-		return text + " of another machine"
+		return text + " by --on"
 	}
 	if tty, err := os.Readlink("/proc/self/fd/0"); err == nil && term.IsTerminal(int(os.Stdin.Fd())) {
 		text += " on " + strings.TrimPrefix(tty, "/dev/")
@@ -187,7 +186,7 @@ func (k *keptShell) Do(ctx context.Context, req command.Request) (command.Result
 	if k.noWait {
 		req.TurnTimeout = atOnce
 	}
-	told := k.tellsWait(ctx, req.Script)
+	told := k.tellsWait(ctx, req)
 	res, err := k.DoAt(ctx, mark, req)
 	told()
 	if err != nil && !k.stays {
@@ -269,34 +268,27 @@ func (k *keptShell) running(ctx context.Context) string {
 	if err != nil || info.Running == "" {
 		return "a command that is over by now"
 	}
-	return held(info)
+	return sessions.Held(info)
 }
 
-// held is what runs in a session, in short, and for whom, if that is known.
-func held(info session.Info) string {
-	const most = 60
-	text := runes.Brief(info.Running, most)
-	if info.Holder != "" {
-		text += " (for " + info.Holder + ")"
+// waitsBehind reports whether a session runs something else than this request. Who asks for it may be unknown, as with a keeper of an older
+// limpet, and one that has an ID may have been asked for by another process.
+func (k *keptShell) waitsBehind(info session.Info, req command.Request) bool {
+	if info.Running == "" {
+		return false
 	}
-	return text
-}
-
-// waitsBehind reports whether what runs in a session is not this script of this caller. A keeper of an older limpet does not say who its
-// caller is.
-func (k *keptShell) waitsBehind(info session.Info, script string) bool {
-	if info.Holder == "" {
-		return info.Running != "" && info.Running != script
+	if info.Running != string([]rune(req.Script)) { // What is no UTF-8 has come over as U+FFFD.
+		return true
 	}
-	return info.Holder != k.caller
+	return req.ID == "" && info.Holder != "" && info.Holder != k.caller
 }
 
 // tellsWait says it if a script waits for its turn for long. Call stop.
-func (k *keptShell) tellsWait(ctx context.Context, script string) (stop func()) {
+func (k *keptShell) tellsWait(ctx context.Context, req command.Request) (stop func()) {
 	const long = 2 * time.Second
 	timer := time.AfterFunc(long, func() {
-		if info, err := k.Info(ctx); err == nil && k.waitsBehind(info, script) {
-			k.console.notef("waits for its turn in session %q, behind: %s", k.Name(), held(info))
+		if info, err := k.Info(ctx); err == nil && k.waitsBehind(info, req) {
+			k.console.notef("waits for its turn in session %q, behind: %s", k.Name(), sessions.Held(info))
 		}
 	})
 	return func() { timer.Stop() }

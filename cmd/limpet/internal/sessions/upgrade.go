@@ -11,7 +11,6 @@ import (
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
-	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/shell"
 )
 
@@ -127,9 +126,8 @@ func (p Program) upgrade(ctx context.Context, r keeper.Place, on On, name string
 	}
 	lost, err := r.Upgrade(ctx, k, how)
 	if errors.Is(err, shell.ErrBusy) {
-		const most = 60
 		if info, failed := k.Info(ctx); failed == nil && info.Running != "" {
-			err = fmt.Errorf("%w: it runs %s", err, runes.Brief(info.Running, most))
+			err = fmt.Errorf("%w: it runs %s", err, Held(info))
 		}
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/noun"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/runes"
 	"github.com/limpet-sh/limpet/internal/script"
 	"github.com/limpet-sh/limpet/session"
 )
@@ -87,6 +88,16 @@ func (r row) doing(now time.Time, on string) string {
 		return ""
 	}
 	return "used " + ago(cmp.Or(r.since, now.Sub(r.Used)))
+}
+
+// Held is what a session runs, in short and in one line, and for whom, if that is known.
+func Held(info session.Info) string {
+	const mostRunning, mostHolder = 60, 200
+	text := runes.Brief(info.Running, mostRunning)
+	if info.Holder != "" {
+		text += " (for " + runes.Brief(info.Holder, mostHolder) + ")"
+	}
+	return text
 }
 
 // flagOn is the flag that names a machine, with a blank behind it; empty for this machine.
