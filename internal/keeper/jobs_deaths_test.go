@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,8 +29,8 @@ func supervisorOf(t *testing.T, dir, id string) int {
 	return record.Supervisor.PID
 }
 
-// A job, its supervisor and the keeper of its session are killed at random moments. Whoever opens the session next is told in a bounded
-// time what became of the job: how it ended, or, if its supervisor was killed, that nobody saw that.
+// A job, its supervisor and the keeper of its session are killed at random moments, while one of them may stand still. Whoever opens the
+// session next is told in a bounded time what became of the job: how it ended, or, if its supervisor was killed, that nobody saw that.
 func TestDeathsAroundAJobAtRandomMoments(t *testing.T) {
 	testenv.Slow(t)
 	testenv.NeedProc(t)
@@ -43,14 +44,27 @@ func TestDeathsAroundAJobAtRandomMoments(t *testing.T) {
 		require.NoError(t, err)
 		job, supervisor, its := j.PID, supervisorOf(t, filepath.Join(r.StateDir("s"), "jobs"), j.ID), pidOf(t, r, k)
 		kill := map[int]bool{job: random.IntN(3) == 0, supervisor: random.IntN(3) == 0, its: random.IntN(2) == 0}
-		what := fmt.Sprintf("round %d: killed: the job %v, its supervisor %v, the keeper %v", round, kill[job], kill[supervisor], kill[its])
+		still := []int{supervisor, its, job, 0, 0, 0}[random.IntN(6)]
+		what := fmt.Sprintf("round %d: killed: the job %v, its supervisor %v, the keeper %v; stood still: %d of %d, %d, %d",
+			round, kill[job], kill[supervisor], kill[its], still, job, supervisor, its)
 		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+		if still > 0 {
+			stopped(t, still)
+		}
 		for pid, yes := range kill { // In any order.
 			if yes && pid > 0 {
 				_ = syscall.Kill(pid, syscall.SIGKILL) // It may be gone.
 			}
 		}
 		k.Disconnect()
+		var on sync.WaitGroup
+		if still > 0 {
+			pause := time.Duration(random.IntN(60)) * time.Millisecond
+			on.Go(func() {
+				time.Sleep(pause)
+				_ = syscall.Kill(still, syscall.SIGCONT) // As above.
+			})
+		}
 
 		k, err = r.Session(testenv.Context(t), "s", spec)
 		require.NoError(t, err, what)
@@ -73,5 +87,6 @@ func TestDeathsAroundAJobAtRandomMoments(t *testing.T) {
 		testenv.Await(t, "the job's process to be gone", func() bool { return !testenv.Alive(job) })
 		testenv.Await(t, "what the job has left to be gone", func() bool { return h.Forget(j.ID) == nil })
 		k.Disconnect()
+		on.Wait()
 	}
 }
