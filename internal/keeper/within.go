@@ -8,10 +8,13 @@ import (
 	"strings"
 )
 
+// groupsFile has the control groups of this program. Tests have another one: they cannot be in a service.
+var groupsFile = "/proc/self/cgroup"
+
 // within returns the control group of the service that this program is in; empty if it is in none. Systemd ends
 // what is in it with the service, a keeper too (systemd.kill(5), KillMode).
 func within() string {
-	b, err := os.ReadFile("/proc/self/cgroup")
+	b, err := os.ReadFile(groupsFile)
 	if err != nil {
 		return "" // There are none here.
 	}

@@ -11,6 +11,15 @@ import (
 	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
+// groupsVar has a keeper of this test binary read another file of control groups.
+const groupsVar = "LIMPET_TEST_GROUPS"
+
+func init() {
+	if path, ok := os.LookupEnv(groupsVar); ok {
+		groupsFile = path
+	}
+}
+
 func TestAServiceIsFoundByItsControlGroup(t *testing.T) {
 	for lines, want := range map[string]string{
 		"0::/system.slice/cron.service\n":                                                          "/system.slice/cron.service",
@@ -38,4 +47,19 @@ func TestASessionThatEndedWithItsServiceSaysSo(t *testing.T) {
 	e.record.Within = "" // As almost everywhere.
 	assert.Equal(t, "ended when its keeper was killed", dead(e).End.String())
 	assert.Empty(t, e.record.EndsWith())
+}
+
+func TestAKeeperWritesDownInWhichServiceItIs(t *testing.T) {
+	for lines, want := range map[string]string{"0::/system.slice/limpet-test.service\n": "limpet-test.service", "0::/user.slice/user-0.slice/session-3.scope\n": ""} {
+		file := filepath.Join(testenv.TempDir(t), "cgroup")
+		require.NoError(t, os.WriteFile(file, []byte(lines), 0o600))
+		r := executing(t)
+		k, err := r.Session(testenv.Context(t), "s", &Spec{Env: append(os.Environ(), groupsVar+"="+file)})
+		require.NoError(t, err)
+		k.Disconnect()
+		list, err := r.List(testenv.Context(t), false)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		assert.Equal(t, want, list[0].Record.EndsWith())
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -240,35 +241,34 @@ one session.`,
 			if err != nil {
 				return err
 			}
-			row := rowOf(one)
 			if asJSON {
-				return noun.JSON(os.Stdout, row)
+				return noun.JSON(os.Stdout, rowOf(one))
 			}
-			from := ""
-			if row.ForkedFrom != nil {
-				from = row.ForkedFrom.Name
-			}
-			lines := [][]string{
-				{"name", row.Name}, {"forked from", from}, {"state", row.State}, {"dir", row.Dir}, {"running", row.Running}, {"for", row.Holder}, {"commands", fmt.Sprint(row.Commands)},
-				{"jobs", fmt.Sprint(row.Jobs)}, {"terminals", fmt.Sprint(row.Terminals)}, {"checkpoints", strings.Join(row.Checkpoints, " ")},
-				{"created", row.Created.Format(time.DateTime)}, {"keeper", fmt.Sprintf("pid %d", row.PID)}, {"ends with", one.Record.EndsWith()},
-			}
-			if version := r.UpgradesTo(); row.Version != version {
-				other, newer := apart(row.Version, version)
-				lines = append(lines, []string{"version", other + "; limpet session upgrade " + flagOn(on.target) + row.Name + " has it kept by " + newer})
-			}
-			shown := lines[:0]
-			for _, line := range lines {
-				if line[1] != "" {
-					shown = append(shown, line)
-				}
-			}
-			return noun.Table(os.Stdout, shown...)
+			return noun.Table(os.Stdout, infoLines(one, r.UpgradesTo(), on.target)...)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as a line of JSON")
 	addOn(cmd, &on)
 	return cmd
+}
+
+// infoLines are what is known of a session, for people, without what there is not. Version is that of the limpet which asks, on the target of
+// the session's machine, or empty.
+func infoLines(one keeper.Listed, version, on string) [][]string {
+	row, from := rowOf(one), ""
+	if row.ForkedFrom != nil {
+		from = row.ForkedFrom.Name
+	}
+	lines := [][]string{
+		{"name", row.Name}, {"forked from", from}, {"state", row.State}, {"dir", row.Dir}, {"running", row.Running}, {"for", row.Holder}, {"commands", fmt.Sprint(row.Commands)},
+		{"jobs", fmt.Sprint(row.Jobs)}, {"terminals", fmt.Sprint(row.Terminals)}, {"checkpoints", strings.Join(row.Checkpoints, " ")},
+		{"created", row.Created.Format(time.DateTime)}, {"keeper", fmt.Sprintf("pid %d", row.PID)}, {"ends with", one.Record.EndsWith()},
+	}
+	if row.Version != version {
+		other, newer := apart(row.Version, version)
+		lines = append(lines, []string{"version", other + "; limpet session upgrade " + flagOn(on) + row.Name + " has it kept by " + newer})
+	}
+	return slices.DeleteFunc(lines, func(line []string) bool { return line[1] == "" })
 }
 
 func closeCommand(p Program) *cobra.Command {
