@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	play := map[string]func(dir, name, what string) error{"client": playClient, "upgrader": playUpgrader}
+	play := map[string]func(dir, name, what string) error{"client": playClient, "upgrader": playUpgrader, "stranger": playStranger}
 	if len(os.Args) == 5 && play[os.Args[1]] != nil {
 		if err := play[os.Args[1]](os.Args[2], os.Args[3], os.Args[4]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -1,6 +1,7 @@
 package socket_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -86,4 +87,27 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	server.Serve(again) // Nobody is let in any more.
 	_, err = again.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+func TestAHeaderThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]string{
+		30 << 10: "HTTP/1.1 200 OK\r\n",
+		40 << 10: "HTTP/1.1 431 Request Header Fields Too Large\r\n", // The server of Go allows 4 KiB more.
+	} {
+		dir := testenv.TempDir(t)
+		l, err := socket.Listen(dir, "s")
+		require.NoError(t, err)
+		server := socket.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
+		server.Serve(l)
+		conn, err := socket.Dial(testenv.Context(t), dir, "s")
+		require.NoError(t, err)
+		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: limpet\r\nX: "+strings.Repeat("x", size)+"\r\n\r\n")
+		require.NoError(t, err)
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		require.NoError(t, err)
+		assert.Equal(t, want, line)
+		require.NoError(t, conn.Close())
+		server.Close(errOver)
+	}
 }

@@ -271,6 +271,23 @@ func TestAPieceOfStdinThatComesTwiceCountsOnce(t *testing.T) {
 	assert.Contains(t, said, `"ended":true`)
 }
 
+func TestAPieceOfStdinThatIsTooLargeIsRefusedAndTheCommandGoesOn(t *testing.T) {
+	t.Parallel()
+	const most = 256 << 10
+	s := serve(t, "socket")
+	status, said := s.raw(t, "POST", commands, `{"id":"`+someID+`","script":"wc -c","stdin":true}`)
+	require.Equal(t, 200, status, said)
+	stdin := commands + "/" + someID + "/stdin?offset="
+	status, said = s.raw(t, "POST", stdin+"0", strings.Repeat("x", most+1))
+	assert.Equal(t, http.StatusRequestEntityTooLarge, status)
+	assert.Contains(t, said, "the request is too large: more than 262144 bytes")
+	status, said = s.raw(t, "POST", stdin+"0&eof=1", strings.Repeat("x", most))
+	assert.Equal(t, http.StatusOK, status)
+	assert.Contains(t, said, `{"next":262144}`)
+	_, said = s.raw(t, "GET", commands+"/"+someID+"/output?out=0", "")
+	assert.True(t, strings.HasPrefix(said, "1 0 0 7\n262144\n"), said)
+}
+
 func TestAProgramThatIsGoneIsSaidToBe(t *testing.T) {
 	t.Parallel()
 	client := wire.NewClient(func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, t.TempDir(), "s") })
@@ -323,4 +340,34 @@ func TestHelloSaysWhoSpeaks(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	assert.Equal(t, "s", list[0].Name)
+}
+
+func TestAProgramThatSpeaksOtherVersionsIsSaidTo(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		protocol string
+		refused  bool
+	}{
+		{"[2,3]", true},
+		{"[0,0]", true},
+		{"[1,3]", false},
+		{"[0,1]", false},
+	} {
+		l := listenPipes()
+		server := socket.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"protocol":`+row.protocol+`,"version":"v9"}`) // Who has hung up fails below.
+		}), wire.Refuse)
+		server.Serve(l)
+		client := wire.NewClient(l.dial)
+		_, err := client.Hello(testenv.Context(t))
+		client.Disconnect()
+		server.Close(session.ErrClosed)
+		if !row.refused {
+			require.NoError(t, err, row.protocol)
+			continue
+		}
+		require.ErrorIs(t, err, wire.ErrUnreachable, row.protocol)
+		versions := strings.NewReplacer("[", "", ",", " to ", "]", "").Replace(row.protocol)
+		assert.EqualError(t, err, "the program that has the session cannot be asked: it is limpet v9 and speaks versions "+versions+" of the protocol, and this one speaks 1")
+	}
 }
