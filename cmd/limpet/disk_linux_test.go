@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/internal/testenv"
 )
@@ -51,4 +52,14 @@ func TestOnAFullDiskItIsSaidWhatToDoAndHowThingsEnd(t *testing.T) {
 	limpet(130, "jobs", "wait", stopped)
 	limpet(0, "session", "close", "full")
 	assert.Contains(t, limpet(0, "session", "list", "--all"), "was closed")
+}
+
+func TestOnAReadOnlyFileSystemASessionIsRefusedWithARemedy(t *testing.T) {
+	state := testenv.MountTmpfs(t, "size=64k", unix.MS_RDONLY)
+	cmd := exec.CommandContext(testenv.Context(t), "limpet", "run", "-s", "new", "true")
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+state)
+	out, err := cmd.CombinedOutput()
+	require.NotNil(t, cmd.ProcessState, "%v", err)
+	assert.Equal(t, 125, cmd.ProcessState.ExitCode(), "%s", out)
+	assert.Regexp(t, "^limpet: .*read-only file system; set XDG_STATE_HOME to a directory that can be written\n$", string(out))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/limpet-sh/limpet/command"
 	"github.com/limpet-sh/limpet/internal/keeper"
@@ -67,4 +68,17 @@ func TestASessionThatEndsOnAFullDiskIsToldHowAndFreesItsName(t *testing.T) {
 	assert.True(t, again.Made)
 	require.NotNil(t, again.Was)
 	assert.Equal(t, "was closed; it was in /tmp", again.Was.String())
+}
+
+// Where nothing can be written the error says so, and what to do.
+func TestAReadOnlyFileSystemIsSaid(t *testing.T) {
+	dir := testenv.MountTmpfs(t, "size=64k", unix.MS_RDONLY)
+	r := registry(t, filepath.Join(dir, "keep"))
+	list, err := r.List(testenv.Context(t), true)
+	require.NoError(t, err)
+	assert.Empty(t, list)
+	_, err = r.Session(testenv.Context(t), "s", &keeper.Spec{})
+	require.ErrorIs(t, err, syscall.EROFS)
+	assert.EqualError(t, err, `session: open "s": the directory of kept sessions, `+r.Dir()+`, cannot be had: mkdir `+dir+
+		`/keep: read-only file system; set XDG_STATE_HOME to a directory that can be written`)
 }
