@@ -245,9 +245,15 @@ func (h *Host) dialAgain(ctx context.Context) (link, connect.Hello, error) {
 	}
 }
 
-// other says why what was reached is not what was reached before; nil if it is.
+// other says why what was reached is not what was reached before; nil if it is. Another machine was started at another time, too: that of
+// a reboot is told only of what has the same ID.
 func other(before, now connect.Hello) error {
+	known := before.Machine != "" && now.Machine != ""
 	switch {
+	case known && now.Machine != before.Machine:
+		return errors.New("another machine answers there: the name leads to several, or to another one than before")
+	case now.Boot != before.Boot && !known:
+		return errors.New("the machine was started again, or another one answers there")
 	case now.Boot != before.Boot:
 		return errors.New("the machine was started again, and what was kept there is gone")
 	case now.Place != before.Place:
