@@ -53,10 +53,10 @@ func TestWhyAMachineIsNotReached(t *testing.T) {
 		says         string
 	}{
 		{"there is no such program", "exec:nothing-is-called-so", nil, `reach "exec:nothing-is-called-so"`},
-		{"it ends", "exec:sh -c 'exit 3'", nil, "sh ended with exit code 3"},
+		{"it ends", "exec:sh -c 'exit 3'", nil, "sh ended with exit code 3; try it by hand: it is to reach a POSIX sh"},
 		{"it says why", "exec:sh -c 'echo no such machine >&2; exit 255'", nil, "exit code 255; it said: no such machine"},
-		{"it says so on its output", "exec:sh -c 'echo welcome; exit 1'", nil, "exit code 1; it said: welcome"},
-		{"it is killed", "exec:sh -c 'kill -9 $$'", nil, "signal 9 (killed)"},
+		{"it says so on its output", "exec:sh -c 'echo welcome; exit 1'", nil, "exit code 1; it said: welcome; try it by hand"},
+		{"it is killed", "exec:sh -c 'kill -9 $$'", nil, "signal 9 (killed); try it by hand"},
 		{"no bash", "exec:env -i PATH=" + programs(t, needed, nil) + " sh", host.ErrNoBash, "there is no bash over there; install bash there"},
 		{
 			"another processor", "exec:env -i HOME=/nowhere PATH=" + programs(t, "sh bash id head", map[string]string{"uname": `[ "$1" = -s ] && echo Linux || echo mips`}) + " sh",

@@ -216,7 +216,7 @@ func (far *farShell) ready(mark string) (hello connect.Hello, err error) {
 			return hello, fmt.Errorf("what limpet says of itself there makes no sense: %w", err)
 		}
 		if v := hello.Protocol; v[0] > wire.Version || v[1] < wire.Version {
-			return hello, fmt.Errorf("limpet %s is there, which speaks versions %d to %d of the protocol, and this one speaks %d", plain([]byte(hello.Version)), v[0], v[1], wire.Version)
+			return hello, &versionError{hello.Version, v[0], v[1]}
 		}
 		return hello, nil
 	}

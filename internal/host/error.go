@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"github.com/limpet-sh/limpet/internal/errtext"
@@ -49,6 +50,43 @@ func (e *Error) Is(target error) bool {
 	return target == wire.ErrUnreachable && errors.Is(e.Err, ErrLost)
 }
 
+// versionError means that the limpet over there does not speak this version of the protocol.
+type versionError struct {
+	version        string
+	oldest, newest int
+}
+
+func (e *versionError) Error() string {
+	return fmt.Sprintf("limpet %s is there, which speaks versions %d to %d of the protocol, and this one speaks %d", plain([]byte(e.version)), e.oldest, e.newest, wire.Version)
+}
+
+// endedError means that the command which reaches a machine has ended.
+type endedError struct {
+	name   string
+	code   int
+	signal syscall.Signal // 0 if none has ended it
+}
+
+func (e *endedError) Error() string {
+	if e.signal != 0 {
+		return fmt.Sprintf("%s was ended by signal %d (%v)", e.name, int(e.signal), e.signal)
+	}
+	return fmt.Sprintf("%s ended with exit code %d", e.name, e.code)
+}
+
+// remedy is what to do about a command that said nothing which is known.
+func (e *endedError) remedy() string {
+	const failed = 255 // Of ssh itself. Another one is of what was executed over there.
+	switch {
+	case e.name == "ssh" && e.code == failed:
+		return "ssh -v HOST true says more"
+	case e.name == "ssh" && e.signal == 0:
+		return "the account over there, a startup file or a ForceCommand ends the login: try ssh HOST exec sh, which is to read commands from its standard input"
+	default:
+		return "try it by hand: it is to reach a POSIX sh that reads commands from its standard input"
+	}
+}
+
 // remedyOf is what to do about an error, or about what a command said that has no other way to say what is wrong; empty if that is not
 // known.
 func remedyOf(err error, said string) string {
@@ -72,10 +110,19 @@ func remedyOf(err error, said string) string {
 	case errors.Is(err, exec.ErrNotFound):
 		return "install it, or name its path by exec:"
 	}
+	if e, ok := errors.AsType[*versionError](err); ok {
+		if e.newest < wire.Version {
+			return "update the limpet over there"
+		}
+		return "update this limpet"
+	}
 	for _, one := range remedies {
 		if strings.Contains(said, one.said) {
 			return one.remedy
 		}
+	}
+	if e, ok := errors.AsType[*endedError](err); ok {
+		return e.remedy()
 	}
 	return ""
 }

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/wire"
 )
 
 const klog = `E1127 10:04:57.%d   10216 memcache.go:265] "Unhandled Error" err="couldn't get current server API group list: Get \"https://c:1/api?timeout=32s\": dial tcp: lookup c: no such host"` + "\n"
@@ -62,4 +65,23 @@ func TestTheEndOfWhatIsLoggedIsWholeLines(t *testing.T) {
 	_, err := n.Write([]byte(strings.Repeat("x", 10000)))
 	require.NoError(t, err)
 	assert.Equal(t, strings.Repeat("x", 2000), n.String())
+}
+
+// What a command said counts before how it has ended.
+func TestAVersionAndAnEndHaveARemedy(t *testing.T) {
+	for _, row := range []struct {
+		err          error
+		said, remedy string
+	}{
+		{&versionError{"0.1", wire.Version - 1, wire.Version - 1}, "", "update the limpet over there"},
+		{&versionError{"9", wire.Version + 1, wire.Version + 2}, "", "update this limpet"},
+		{&endedError{name: "ssh", code: 1}, "", "the account over there, a startup file or a ForceCommand ends the login"},
+		{&endedError{name: "ssh", code: 255}, "kex_exchange_identification: Connection closed by remote host", "ssh -v HOST true says more"},
+		{&endedError{name: "ssh", code: 255}, "ssh: connect to host a port 1: Connection refused", "does sshd run there"},
+		{&endedError{name: "ssh", code: -1, signal: syscall.SIGKILL}, "", "try it by hand"},
+		{&endedError{name: "kubectl", code: 1}, "", "try it by hand: it is to reach a POSIX sh"},
+	} {
+		assert.Contains(t, remedyOf(fmt.Errorf("%w: %w", ErrUnreached, row.err), row.said), row.remedy, "%v; %s", row.err, row.said)
+	}
+	assert.False(t, heals(&Error{Err: &versionError{"9", wire.Version + 1, wire.Version + 1}}), "nobody updates it meanwhile")
 }

@@ -189,11 +189,11 @@ func (p *process) ended() error {
 	if !p.await(soon) {
 		return nil
 	}
-	state := p.cmd.ProcessState
-	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return fmt.Errorf("%s was ended by signal %d (%v)", p.name, int(ws.Signal()), ws.Signal())
+	e := &endedError{name: p.name, code: p.cmd.ProcessState.ExitCode()}
+	if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		e.signal = ws.Signal()
 	}
-	return fmt.Errorf("%s ended with exit code %d", p.name, state.ExitCode())
+	return e
 }
 
 // isBroken reports whether the reader of a pipe is gone.

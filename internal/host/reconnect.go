@@ -269,6 +269,9 @@ func heals(err error) bool {
 			return false
 		}
 	}
+	if errors.As(err, new(*versionError)) {
+		return false
+	}
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return true

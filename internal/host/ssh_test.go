@@ -212,7 +212,7 @@ func TestWhySSHDoesNotReachAMachine(t *testing.T) {
 
 func TestALoginThatEndsAtOnceIsAnError(t *testing.T) {
 	startSSHD(t, "ForceCommand echo this account is closed; exit 1")
-	assert.ErrorContains(t, failing(t, "ssh://there", nil), "ssh ended with exit code 1; it said: this account is closed")
+	assert.ErrorContains(t, failing(t, "ssh://there", nil), "ssh ended with exit code 1; it said: this account is closed; the account over there, a startup file or a ForceCommand ends the login: try ssh HOST exec sh")
 }
 
 func TestALoginThatTalksIsListenedTo(t *testing.T) {

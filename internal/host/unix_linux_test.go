@@ -152,30 +152,35 @@ func TestAConnectionByASocketIsDialledAgain(t *testing.T) {
 }
 
 func TestASocketThatLeadsToNoLimpetIsAClearError(t *testing.T) {
+	const offer = "limpet connect --stdio"
 	dir := testenv.TempDir(t)
 	mute := offers(t, filepath.Join(dir, "sh"), func() *exec.Cmd { return exec.Command("sh") })
 	ends := offers(t, filepath.Join(dir, "ends"), func() *exec.Cmd { return exec.Command("true") })
 	other := offers(t, filepath.Join(dir, "other"), func() *exec.Cmd { return exec.Command("seq", "1000000") })
+	older := offers(t, filepath.Join(dir, "older"), func() *exec.Cmd {
+		return exec.Command("sh", "-c", `echo 'limpet-ready - {"protocol":[0,0],"version":"0.1"}'; exec cat`)
+	})
 	dead, err := socket.Listen(dir, "dead")
 	require.NoError(t, err)
 	require.NoError(t, dead.Close())
 	for target, row := range map[string]struct {
-		patience time.Duration
-		says     string
+		patience     time.Duration
+		says, remedy string
 	}{
-		mute.target():                     {200 * time.Millisecond, "nothing was heard from there for 200ms"},
-		ends.target():                     {0, "it ended"},
-		other.target():                    {0, "it printed too much"},
-		"unix://" + dir + "/dead":         {0, "connection refused"},
-		"unix://" + dir + "/none/there":   {0, "no such file or directory"},
-		"unix://" + dir + "/none%20there": {0, "no such file or directory"},
+		mute.target():                     {200 * time.Millisecond, "nothing was heard from there for 200ms", offer},
+		ends.target():                     {0, "it ended", offer},
+		other.target():                    {0, "it printed too much", offer},
+		older.target():                    {0, "limpet 0.1 is there, which speaks versions 0 to 0 of the protocol", "; update the limpet over there"},
+		"unix://" + dir + "/dead":         {0, "connection refused", offer},
+		"unix://" + dir + "/none/there":   {0, "no such file or directory", offer},
+		"unix://" + dir + "/none%20there": {0, "no such file or directory", offer},
 	} {
 		to, err := host.ParseTarget(target)
 		require.NoError(t, err)
 		_, err = host.Dial(testenv.Context(t), to, &host.Options{Patience: row.patience})
 		require.ErrorIs(t, err, host.ErrUnreached, target)
 		assert.Contains(t, err.Error(), row.says, target)
-		assert.Contains(t, err.Error(), "limpet connect --stdio", "what to do about it: %s", target)
+		assert.Contains(t, err.Error(), row.remedy, "what to do about it: %s", target)
 	}
 }
 
