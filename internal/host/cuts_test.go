@@ -33,7 +33,7 @@ func TestCutsAtRandomMoments(t *testing.T) {
 	testenv.NeedProc(t)
 	everyWay(t, func(t *testing.T, m machine) {
 		c := box{m.target, exec.Command, testenv.TempDir(t)}
-		c.cutAtRandomMoments(t, testenv.Repeats(2, 10, 200), m.signals)
+		c.cutAtRandomMoments(t, testenv.Repeats(2, 20, 200), m.signals)
 	})
 }
 
