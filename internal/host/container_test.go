@@ -61,11 +61,14 @@ func TestInAContainer(t *testing.T) {
 			}, "/tmp"}
 			c.keeps(t)
 			c.jobsSurviveCuts(t)
+			mark := marked(t)
 			c.cutAtRandomMoments(t, testenv.Repeats(2, 5, 100), func(pid int) func(syscall.Signal) {
 				return func(sig syscall.Signal) {
 					_ = c.in("kill", "-"+strconv.Itoa(int(sig)), strconv.Itoa(pid)).Run() // It may be gone.
 				}
 			})
+			testenv.AwaitNone(t, mark, "cut at random moments, and closed") // Here: there the environment is the container's.
+			c.awaitNoLimpet(t)
 			c.isNotAnother(t, func() {
 				require.NoError(t, e.Remove(name))
 				require.NoError(t, e.Run(name))
@@ -110,6 +113,7 @@ func (c box) keeps(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "/tmp 1\n/bin/busybox\n", res.Stdout.String())
 	require.NoError(t, h.Close(ctx, s))
+	require.NoError(t, h.Disconnect())
 }
 
 // jobsSurviveCuts starts jobs and cuts the connection before each thing that is done with them.
@@ -148,6 +152,7 @@ func (c box) jobsSurviveCuts(t *testing.T) {
 	require.NotNil(t, stopped.Job.Exit)
 	assert.Equal(t, jobs.ByRequest, stopped.Job.Exit.Stopped)
 	require.NoError(t, h.Close(ctx, s))
+	require.NoError(t, h.Disconnect())
 }
 
 // isNotAnother has another machine take the name of one that is connected, which is not taken for it.

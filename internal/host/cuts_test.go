@@ -34,18 +34,36 @@ func TestCutsAtRandomMoments(t *testing.T) {
 	everyWay(t, func(t *testing.T, m machine) {
 		c := box{m.target, exec.Command, testenv.TempDir(t)}
 		c.cutAtRandomMoments(t, testenv.Repeats(2, 20, 200), m.signals)
+		testenv.AwaitNone(t, m.mark, "cut at random moments, and closed")
 	})
 }
 
-// everyWay runs a check with a machine that is reached by a sh, and in ./test all with one that is reached by ssh, too.
+// everyWay runs a check with a machine that is reached by a sh, and in ./test all with one that is reached by ssh, too. What connects to it, and
+// what runs there, carries a mark.
 func everyWay(t *testing.T, check func(t *testing.T, m machine)) {
 	t.Helper()
-	t.Run("exec", func(t *testing.T) { check(t, machineOf(t, "sh")) })
+	t.Run("exec", func(t *testing.T) {
+		m := machineOf(t, marked(t), "sh")
+		m.mark = marked(t)
+		check(t, m)
+	})
 	t.Run("ssh", func(t *testing.T) {
 		testenv.OnlyAll(t)
-		s := startSSHD(t)
-		check(t, machine{home: s.state, target: "ssh://there"})
+		s := startSSHD(t, "AcceptEnv "+markName)
+		s.client(t, "  SendEnv "+markName)
+		check(t, machine{home: s.state, target: "ssh://there", mark: marked(t)})
 	})
+}
+
+const markName = "LIMPET_TEST_MARK"
+
+// marked returns an entry of the environment that all has which this program starts from now on, until the end of the test.
+func marked(t *testing.T) string {
+	t.Helper()
+	if os.Getenv(markName) == "" {
+		t.Setenv(markName, rand.Text())
+	}
+	return markName + "=" + os.Getenv(markName)
 }
 
 // signals returns what signals the limpet at the end of a connection, or, if it is ssh that connects, one of the three that carry it, the
@@ -135,6 +153,24 @@ func (c box) cutAtRandomMoments(t *testing.T, rounds int, signals func(connect i
 			require.NoError(t, err)
 		}
 		return !errors.Is(err, host.ErrLost)
+	})
+	require.NoError(t, h.Disconnect())
+}
+
+// awaitNoLimpet waits until no limpet is left in a container, or a pod: all sessions are closed, and nobody is connected.
+func (c box) awaitNoLimpet(t *testing.T) {
+	t.Helper()
+	var list []byte
+	defer func() {
+		if t.Failed() {
+			t.Logf("what runs there:\n%s", list)
+		}
+	}()
+	testenv.Await(t, "the end of all limpets there", func() bool {
+		var err error
+		list, err = c.in("ps", "-o", "pid,ppid,stat,args").Output()
+		require.NoError(t, err)
+		return !strings.Contains(string(list), "limpet")
 	})
 }
 

@@ -54,6 +54,7 @@ const race = "atexit_sleep_ms=0"
 type machine struct {
 	home   string
 	target string
+	mark   string // an entry of the environment of what connects to it, and of what runs there; may be empty
 }
 
 // machineOf returns one whose sh is a command. Its sessions end with the test.

@@ -59,7 +59,10 @@ func TestInAPod(t *testing.T) {
 	}, "/tmp"}
 	c.keeps(t)
 	c.jobsSurviveCuts(t)
+	mark := marked(t)
 	c.cutAtRandomMoments(t, testenv.Repeats(2, 30, 100), c.kubectlOrConnect)
+	testenv.AwaitNone(t, mark, "cut at random moments, and closed") // Here: there the environment is the pod's.
+	c.awaitNoLimpet(t)
 	c.isNotAnother(t, func() {
 		for _, argv := range [][]string{
 			{"delete", "pod", pod}, {"apply", "-f", "../../testdata/kubernetes/pod.yaml"}, {"wait", "--for=condition=Ready", "pod/" + pod, "--timeout=1m"},
