@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/limpet-sh/limpet/command"
+	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/jobs"
 )
 
@@ -154,6 +155,9 @@ func (f *startFlags) inSession(ctx context.Context, cmd *cobra.Command, spec job
 		spec.Dir = absolute(spec.Dir)
 	}
 	job, err := kept.StartJob(ctx, spec)
+	if errors.Is(err, wire.ErrMayHaveStarted) {
+		err = fmt.Errorf("%w; limpet jobs list%s shows it if it has", err, sameWhere(cmd))
+	}
 	if err != nil {
 		return err
 	}

@@ -191,3 +191,36 @@ func TestASignalThatEndsARequestToAnotherMachineIsToldOnce(t *testing.T) {
 	p.limpet("hosts", "close", "--all")
 	p.gone("after the last connection was closed")
 }
+
+// A job, and a terminal, whose start is lost with the connection may have started: the error names what shows it.
+func TestAStartThatIsLostWithTheConnectionMayHaveStarted(t *testing.T) {
+	p := newMCPPlace(t)
+	tap, _ := tapOf(t, p)
+	for _, what := range []string{"jobs", "term"} {
+		where := []string{"-s", "st", "--on", tap.Target()}
+		start := append(append([]string{what}, where...), "start", "true")
+		before := tap.Requests()
+		p.limpet(start...)
+		requests := tap.Requests() - before
+
+		ran := filepath.Join(testenv.TempDir(t), "ran")
+		runs := p.command(append(append([]string{"run"}, where...), "echo >"+ran+"; sleep 1000")...)
+		require.NoError(t, runs.Start())
+		testenv.AwaitFile(t, ran)
+		before = tap.Requests()
+		cmd := p.command(start...)
+		var said strings.Builder
+		cmd.Stderr = &said
+		require.NoError(t, cmd.Start())
+		testenv.Await(t, "the request, which waits for the command that runs", func() bool { return tap.Requests() == before+requests })
+		tap.Cut()
+		require.Error(t, cmd.Wait())
+		assert.Equal(t, codeFailed, cmd.ProcessState.ExitCode(), said.String())
+		assert.Contains(t, said.String(), "it may have started, and is not started again; limpet "+what+" list --session st --on "+tap.Target()+" shows it if it has")
+		p.limpet("session", "interrupt", "--on", tap.Target(), "st")
+		require.Error(t, runs.Wait()) // It was dialled again.
+	}
+	p.limpet("session", "close", "--on", tap.Target(), "st")
+	p.limpet("hosts", "close", "--all")
+	p.gone("after the last connection was closed")
+}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/environ"
 	"github.com/limpet-sh/limpet/internal/exact"
-	"github.com/limpet-sh/limpet/internal/jsonhttp"
+	"github.com/limpet-sh/limpet/internal/wire"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -134,8 +134,8 @@ func (f *termStartFlags) start(ctx context.Context, cmd *cobra.Command, o hostOr
 		spec.Dir = absolute(f.shell.dir)
 	}
 	info, err := kept.StartTerminal(ctx, spec)
-	if f.where.far != nil && jsonhttp.Sent(err) {
-		err = fmt.Errorf("%w; it may have started, as limpet term list%s says", err, sameWhere(cmd))
+	if errors.Is(err, wire.ErrMayHaveStarted) {
+		err = fmt.Errorf("%w; limpet term list%s shows it if it has", err, sameWhere(cmd))
 	}
 	if err == nil && !terminal.ValidID(info.ID) {
 		err = fmt.Errorf("the terminal that was started has no ID, but %q", info.ID)

@@ -75,6 +75,7 @@ var sentinels = []struct {
 	{"unknown", ErrUnknown, http.StatusNotFound},
 	{"other_command", ErrOtherCommand, http.StatusConflict},
 	{"may_have_run", ErrMayHaveRun, http.StatusConflict},
+	{"may_have_started", ErrMayHaveStarted, http.StatusConflict},
 	{"id", command.ErrID, http.StatusBadRequest},
 	{"program_gone", ErrGone, http.StatusServiceUnavailable},
 	{"attached", ErrAttached, http.StatusConflict},

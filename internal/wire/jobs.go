@@ -48,21 +48,34 @@ func (s *Session) StartTerminal(ctx context.Context, spec terminal.Spec) (info t
 
 var errNoTransport = errors.New("where a program of another limpet runs is not for this one to say: leave the Transport out")
 
-// once asks for something that is not to be done twice.
+// once starts something, which is not to be asked for twice. The error is ErrMayHaveStarted if the answer is lost.
 func (s *Session) once(ctx context.Context, op, path string, content, value any) error {
-	return s.worded(ctx, op, s.ask(ctx, op, path, content, value))
+	a, err := s.open(ctx, op, path, content)
+	unknown := jsonhttp.Sent(err)
+	if err == nil {
+		err = a.Decode(value)
+		unknown = err != nil // It has started, and which it is is lost.
+	}
+	if unknown {
+		err = fmt.Errorf("%w: %w", err, ErrMayHaveStarted)
+	}
+	return s.worded(ctx, op, err)
 }
 
-// ask is once with the error as it is.
+// ask asks for something about jobs. The error is as it is.
 func (s *Session) ask(ctx context.Context, op, path string, content, value any) error {
-	if s.closed.Load() {
-		return s.fail(op, session.ErrClosed)
-	}
-	a, err := s.c.open(ctx, jsonhttp.Request{Method: http.MethodPost, Path: below(s.name) + path, Content: content})
+	a, err := s.open(ctx, op, path, content)
 	if err != nil {
 		return err
 	}
 	return a.Decode(value)
+}
+
+func (s *Session) open(ctx context.Context, op, path string, content any) (*jsonhttp.Answer, error) {
+	if s.closed.Load() {
+		return nil, s.fail(op, session.ErrClosed)
+	}
+	return s.c.open(ctx, jsonhttp.Request{Method: http.MethodPost, Path: below(s.name) + path, Content: content})
 }
 
 // call asks for something about a job; an empty id means about all of them. What did not do all has done some:

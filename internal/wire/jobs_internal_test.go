@@ -2,15 +2,23 @@ package wire
 
 import (
 	"context"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptrace"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/jobs"
+	"github.com/limpet-sh/limpet/session"
+	"github.com/limpet-sh/limpet/terminal"
 )
 
 // At the socket of a program that is stopped (SIGSTOP) the kernel takes connections, and nobody answers.
@@ -65,4 +73,33 @@ func TestCallsAboutJobsEndWhereNobodyAnswers(t *testing.T) {
 	}
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+// breaking answers with the beginning of an answer, or not at all, when it has read the request.
+type breaking struct{ answers bool }
+
+func (b breaking) RoundTrip(r *http.Request) (*http.Response, error) {
+	trace := httptrace.ContextClientTrace(r.Context())
+	trace.WroteHeaders()
+	if !b.answers {
+		return nil, syscall.EPIPE
+	}
+	trace.GotFirstResponseByte()
+	body := io.MultiReader(strings.NewReader(`{"id": "job-`), iotest.ErrReader(io.ErrUnexpectedEOF))
+	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: io.NopCloser(body)}, nil
+}
+
+func TestAStartWhoseAnswerBreaksOffMayHaveStarted(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		c := NewClientOver(breaking{answers}, nil)
+		defer c.Disconnect()
+		_, err := c.Session("s").StartJob(t.Context(), jobs.Spec{})
+		require.ErrorIs(t, err, ErrMayHaveStarted, "answers: %v", answers)
+		require.True(t, isOneOf(err, ErrGone, ErrUnreachable), "answers: %v", answers)
+		_, err = c.Session("s").StartTerminal(t.Context(), terminal.Spec{})
+		require.ErrorIs(t, err, ErrMayHaveStarted, "answers: %v", answers)
+		var said *session.Error
+		require.ErrorAs(t, err, &said)
+		assert.Equal(t, "start a terminal in", said.Op)
+	}
 }

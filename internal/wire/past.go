@@ -10,6 +10,10 @@ import (
 // forgotten it: nobody knows what became of it, and it is not run again.
 var ErrMayHaveRun = errors.New("what became of the command is not known: it may have run, and is not run again")
 
+// ErrMayHaveStarted means that a job or a terminal was asked for, and that the answer is lost: whether it has started is not known, and it
+// is not asked for again. A list of the session's shows it if it has.
+var ErrMayHaveStarted = errors.New("it may have started, and is not started again")
+
 // EndedError means that a command of that id has run and ended, and that no more is known of it. It is not
 // run again.
 type EndedError struct{ Code int } // 0 to 255, as in a command.Result

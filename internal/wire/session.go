@@ -37,7 +37,7 @@ func (s *Session) worded(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if same(err, context.Cause(ctx)) || isOneOf(err, ErrGone, ErrUnreachable, errClientClosed) {
+	if same(err, context.Cause(ctx)) || isOneOf(err, ErrGone, ErrUnreachable, errClientClosed, ErrMayHaveStarted) {
 		return s.fail(op, err)
 	}
 	return err
