@@ -160,6 +160,7 @@ var remedies = []struct {
 	{"Unable to connect to the server", "is the cluster's address right, and KUBECONFIG? kubectl cluster-info says whether the cluster answers", false},
 	{"o space left on device", "make room there", false},
 	{"executable file not found", "the container has no sh", true},
+	{"executable file `sh` not found", "the container has no sh", true}, // So says crun(1).
 }
 
 // plain is what another machine says, without what a terminal would obey.

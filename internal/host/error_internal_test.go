@@ -34,6 +34,10 @@ func TestWhatProgramsLogIsShortened(t *testing.T) {
 			`Error: no container with name or ID "web" found: no such container`, "podman ps --all",
 		},
 		{`time="2026-11-27T10:00:00Z" level=error msg="no space left on device"`, "no space left on device", "make room there"},
+		{
+			"Error: crun: executable file `sh` not found in $PATH: No such file or directory: OCI runtime attempted to invoke a command that was not found",
+			"Error: crun: executable file `sh` not found in $PATH: No such file or directory: OCI runtime attempted to invoke a command that was not found", "the container has no sh",
+		},
 		{"Error response from daemon: No such container: web", "Error response from daemon: No such container: web", "docker ps --all"},
 		{"ssh: connect to host a port 1: Connection refused", "ssh: connect to host a port 1: Connection refused", "does sshd run there"},
 		{

@@ -21,6 +21,18 @@ func TestAFileSystemThatExecutesNothingIsLeftAlone(t *testing.T) {
 	dir := testenv.MountTmpfs(t, "size=300m", syscall.MS_NOEXEC)
 	h := dial(t, "exec:"+strings.Join(append(sandboxed("--bind", dir, "/cache", "--setenv", "XDG_CACHE_HOME", "/cache"), "busybox", "sh"), " "), nil)
 	assert.Equal(t, "/var/tmp/limpet-"+uid()+"/bin", exeDir(t, h))
+
+	// So are all.
+	argv := sandboxed("--setenv", "XDG_CACHE_HOME", "/cache")
+	for _, to := range []string{"/cache", "/var/tmp", "/tmp", "/dev/shm"} {
+		argv = append(argv, "--bind", dir, to)
+	}
+	err := failing(t, "exec:"+strings.Join(append(argv, "busybox", "sh"), " "), nil)
+	require.ErrorIs(t, err, host.ErrNoPlace)
+	for _, refused := range []string{"/cache/limpet/bin", "/var/tmp/limpet-" + uid() + "/bin", "/tmp/limpet-" + uid() + "/bin", "/dev/shm/limpet-" + uid() + "/bin"} {
+		assert.ErrorContains(t, err, refused+": no program can be executed there")
+	}
+	assert.ErrorContains(t, err, "; have limpet in the PATH there, or set XDG_CACHE_HOME there to a directory")
 }
 
 // A disk that is full, or fills while limpet is brought, is said, and nothing is left there.

@@ -189,9 +189,42 @@ func TestTheUsersSSHConfigurationCounts(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestWhySSHDoesNotReachAMachine(t *testing.T) {
+// The key is nowhere but in the agent, which is asked here alone.
+func TestTheUsersSSHAgentCounts(t *testing.T) {
 	s := startSSHD(t)
-	s.client(t, "Host wrong", "  HostName 127.0.0.1", "  Port "+s.port, "  IdentityFile "+s.path("other"), "Host refused", "  HostName 127.0.0.1", "  Port "+freePort(t))
+	socket := filepath.Join(testenv.TempDir(t), "agent")
+	agent := exec.Command("ssh-agent", "-D", "-a", socket)
+	require.NoError(t, agent.Start())
+	t.Cleanup(func() {
+		_ = agent.Process.Signal(syscall.SIGTERM) // It runs until then.
+		_ = agent.Wait()                          // As said.
+	})
+	t.Setenv("SSH_AUTH_SOCK", socket)
+	testenv.Await(t, "the agent", func() bool {
+		_, err := os.Stat(socket)
+		return err == nil
+	})
+	out, err := exec.Command("ssh-add", "-q", s.path("user")).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NoError(t, os.Remove(s.path("user")))
+	h := dial(t, "ssh://there", nil)
+	k, err := h.Session(testenv.Context(t), "s", &keeper.Spec{})
+	require.NoError(t, err)
+	res, err := k.Run(testenv.Context(t), "echo ${SSH_AUTH_SOCK-none}")
+	require.NoError(t, err)
+	assert.Equal(t, "none\n", res.Stdout.String(), "it is not forwarded")
+	require.NoError(t, h.Disconnect())
+	out, err = exec.Command("ssh-add", "-q", "-D").CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.ErrorContains(t, failing(t, "ssh://there", nil), "Permission denied (publickey)", "the key is nowhere else")
+}
+
+func TestWhySSHDoesNotReachAMachine(t *testing.T) {
+	asks := freePort(t)
+	s := startSSHD(t, "Port "+asks, "Match LocalPort "+asks, "  PubkeyAuthentication no", "  PasswordAuthentication yes")
+	key := "  HostKeyAlias [127.0.0.1]:" + s.port
+	s.client(t, "Host wrong", "  HostName 127.0.0.1", "  Port "+s.port, "  IdentityFile "+s.path("other"), "Host refused", "  HostName 127.0.0.1", "  Port "+freePort(t),
+		"Host asks", "  HostName 127.0.0.1", "  Port "+asks, key)
 	says := func(target string, parts ...string) {
 		t.Helper()
 		err := failing(t, target, nil)
@@ -204,6 +237,15 @@ func TestWhySSHDoesNotReachAMachine(t *testing.T) {
 	require.NoError(t, os.Rename(s.path("user"), s.path("away")))
 	says("ssh://there", "Permission denied (publickey)", "ssh-add(1)")
 	require.NoError(t, os.Rename(s.path("away"), s.path("user")))
+	const nobody = "; ssh has no key that is accepted there without a question, and nobody is there to be asked: see ssh-add(1), and try ssh HOST true"
+	says("ssh://asks", "Permission denied (password)."+nobody)
+	passphrase := func(before, after string) {
+		out, err := exec.Command("ssh-keygen", "-q", "-p", "-P", before, "-N", after, "-f", s.path("user")).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	passphrase("", "a secret")
+	says("ssh://there", "Permission denied (publickey)."+nobody)
+	passphrase("a secret", "")
 	s.write(t, "known_hosts")
 	says("ssh://there", "Host key verification failed", "connect once by ssh")
 	s.known(t, "other-host")
