@@ -81,9 +81,9 @@ type Finding struct {
 	// File is the file of a command's program, if that is known and not trusted, and FileState its state as in File.State.
 	File, FileState string
 
-	within string  // the directory of the rule that allows it; empty: any
-	change string  // of KindState: what the shell has
-	git    *gitUse // of a command of git that is allowed if git is set up so
+	within string // the directory of the rule that allows it; empty: any
+	change string // of KindState: what the shell has
+	git    gitUse // of a command of git that is allowed if git is set up so
 }
 
 // A Judgement is what Judge found. The zero value denies.

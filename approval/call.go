@@ -16,7 +16,7 @@ type call struct {
 	from, to int
 	extra    bool     // a wrapper passes on data as more words
 	known    []string // all of its words; nil if that is not so
-	git      *gitUse  // it is allowed if git is set up so
+	git      gitUse   // it is allowed if git is set up so
 	file     found    // the path of the program's file, symbolic links resolved; empty if the file is not known, or there is none
 	setUID   bool     // the program's file has the set-user-ID bit, and is root's
 	depth    int      // of the interpreter that is looked for

@@ -117,7 +117,7 @@ func gitAllows(c *call) string {
 	if plainGit(c.args) {
 		return ""
 	}
-	args, use := c.args, &gitUse{}
+	args, use := c.args, gitUse{looks: true}
 	if len(args) > 2 && args[0].is("-C") && args[1].known && !args[1].many && !args[1].home && args[1].text != "" && c.w.s.opts.Git != nil {
 		use.within, args = args[1].text, args[2:]
 	}

@@ -86,6 +86,7 @@ func calmSetting(setting string, worktree bool) bool {
 
 // gitUse is a command of git that is allowed if git is set up so.
 type gitUse struct {
+	looks    bool // it is one
 	worktree bool
 	within   string // the directory behind -C; empty: none
 	tells    string // the name of a setting that it prints; remote: the URLs of remote repositories

@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -102,6 +103,16 @@ func TestASettingThatMayRunAProgramMakesGitAsk(t *testing.T) {
 		"an error": {err: errors.New("no"), status: approval.Ask, log: approval.Ask},
 	} {
 		opts := &approval.Options{Dir: "/", Git: func(string, bool) (approval.Git, error) { return c.set, c.err }}
+	loop := `for i in 1; do sh -c "%s; git -C sub %s"; done`
+	for script, asks := range map[string]bool{fmt.Sprintf(loop, "git status", "status"): true, fmt.Sprintf(loop, "git log", "log"): true, `for i in 1; do sh -c "git log; git status"; done`: true, `for i in 1; do sh -c "git log; git log -1"; done`: false} {
+		j := approval.Judge(script, &approval.Options{Dir: "/x", Git: func(dir string, _ bool) (approval.Git, error) {
+			if dir == "/x/sub" {
+				return approval.Git{Settings: []string{"core.fsmonitor=y"}}, nil
+			}
+			return approval.Git{Settings: []string{"filter.x.clean=y"}}, nil
+		}})
+		assert.Equal(t, asks, j.Verdict == approval.Ask, "%s: %v", script, j.Findings)
+	}
 		assert.Equal(t, c.status, approval.Judge("git status", opts).Verdict, name)
 		assert.Equal(t, c.log, approval.Judge("git log", opts).Verdict, name)
 	}

@@ -200,7 +200,7 @@ func (s *session) settle() {
 		if f.within != "" && !s.staysWithin(f.within) {
 			s.findings[i].Verdict, s.findings[i].Rule, s.findings[i].Reason = Ask, ruleOther, "a rule of yours allows it below "+f.within+" alone, and the script may be elsewhere"
 		}
-		if f.git != nil && f.Verdict == Allow {
+		if f.git.looks && f.Verdict == Allow {
 			s.settleGit(&s.findings[i])
 		}
 	}

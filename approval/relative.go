@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -285,13 +286,7 @@ func (w *walker) loop(node syntax.Node, walk func()) {
 		return
 	}
 	w.repeated = end
-	type key struct {
-		kind         Kind
-		from, to     int
-		rule, reason string
-		verdict      Verdict
-	}
-	found := make(map[key]bool)
+	found := make(map[string]bool)
 	before, apart := s.findings, s.apart
 	s.apart += len(before)
 	defer func() { s.apart = apart }()
@@ -300,7 +295,9 @@ func (w *walker) loop(node syntax.Node, walk func()) {
 		s.findings = nil
 		walk()
 		for _, f := range s.findings { // What asked once asks, though more may be known of the variables now.
-			if k := (key{f.Kind, f.From, f.To, f.Rule, f.Reason, f.Verdict}); !found[k] {
+			all := f
+			all.Text = "" // It is the bytes From to To. All else counts: words in a quoted text have the bytes of that.
+			if k := fmt.Sprintf("%#v", all); !found[k] {
 				found[k] = true
 				before = append(before, f)
 			}
