@@ -84,6 +84,8 @@ func (w *walker) run(words []value, from, to int, extra bool) {
 	if !name.known || name.many || name.text == "" {
 		w.floor(words, from, to)
 		w.addAt(KindCommand, from, to, Ask, ruleUnknown, "which program it runs cannot be told")
+		c := &call{w: w, from: from, to: to}
+		c.files(words[1:], false) // That alone counts in a sandbox, here and below.
 		return
 	}
 	c := &call{w: w, name: base(name.text), args: words[1:], from: from, to: to, extra: extra, known: known(words, extra && !w.plain)}
@@ -105,11 +107,13 @@ func (w *walker) run(words []value, from, to int, extra bool) {
 	}
 	if changed, is := w.program(name.text); is {
 		w.changed(changed, from, to)
+		c.files(c.args, false)
 		c.wrapped(true)
 		return
 	}
 	if name.home || strings.Contains(name.text, "/") && !slices.Contains(trustedDirs, literalDir(name.text)) {
 		w.addAt(KindCommand, from, to, Ask, ruleUnknown, "it runs a file by its path, which may be any program")
+		c.files(c.args, false)
 		c.wrapped(true)
 		return
 	}
@@ -164,7 +168,6 @@ func takesHanded(program string) bool {
 
 // judge is for a command that is no wrapper, and that no rule denies: it is allowed if an allow rule knows all of it.
 func (c *call) judge() {
-	reason := ""
 	own, allowed := c.w.s.allowing(c)
 	words := c.args
 	switch {
@@ -187,16 +190,7 @@ func (c *call) judge() {
 	case slices.Contains(namesOnly, c.name):
 		words = nil // run has looked for limpet's own.
 	}
-	for _, word := range words {
-		if why, v := c.w.pathOf(word); v != Allow && (v == Deny || !allowed || own.Operands) { // Any operand is not this one.
-			c.add(v, ruleOfPath(v), why)
-			if v == Deny {
-				return
-			}
-			reason = why
-		}
-	}
-	if reason != "" {
+	if c.files(words, allowed && !own.Operands) { // Any operand is not this one.
 		return
 	}
 	if at := c.walks(); at != "" && (!allowed || own.Operands) {
@@ -222,14 +216,26 @@ func (c *call) judge() {
 		c.add(Ask, ruleOther, "it is not known to change nothing")
 		return
 	}
-	if why := r.allows(c); why == gitTells {
-		c.add(Ask, ruleRead, why)
-		return
-	} else if why != "" {
-		c.add(Ask, r.name, why)
+	if why := r.allows(c); why != "" {
+		rule := r.name
+		if why == gitTells || c.tellsSettings() {
+			rule = ruleRead
+		}
+		c.add(Ask, rule, why)
 		return
 	}
 	c.add(Allow, r.name, r.reason)
+}
+
+// files judges words as files that a command reads, and reports whether it asks about one, or denies it. opened: a rule of a person's opens those that ask.
+func (c *call) files(words []value, opened bool) (found bool) {
+	for _, word := range words {
+		if why, v := c.w.pathOf(word); v == Deny || v == Ask && !opened {
+			c.add(v, ruleOfPath(v), why)
+			found = true
+		}
+	}
+	return found
 }
 
 // bundleMax bounds the letters of options in one word that pathOf looks behind.

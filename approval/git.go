@@ -230,6 +230,27 @@ func gitAllows(c *call) string {
 	return ""
 }
 
+// tellsSettings reports whether a command of git, that is not known to change nothing, may print settings: it errs on the side of true.
+func (c *call) tellsSettings() bool {
+	if c.name != "git" {
+		return false
+	}
+	switch verb, in := c.gitVerb(); {
+	case verb == "config":
+		return !gitPlain().MatchString(readsConfig(in.args))
+	case verb == "remote":
+		first := in.operands()
+		return len(first) == 0 || !slices.Contains(gitRemoteChanges, first[0].text)
+	case verb == "ls-remote":
+		return in.has("get-url")
+	default:
+		return verb == "var" || strings.HasPrefix(verb, "credential") || strings.Contains(verb, hidden)
+	}
+}
+
+// gitRemoteChanges are commands of git remote that print no URL.
+var gitRemoteChanges = []string{"add", "rename", "remove", "rm", "set-head", "set-branches", "set-url", "prune", "update"}
+
 const gitHelp = "it opens a manual, by a program that the configuration may name"
 
 // gitGlobal takes the options that stand before git's command, and reports whether they are the neutral ones, all of them and no others.

@@ -68,8 +68,22 @@ func TestGitThatPrintsASecretAsks(t *testing.T) {
 			assert.Equal(t, approval.Ask, approval.Judge(row.script, nil).Verdict, "git is not looked at: %s", row.script)
 		}
 	}
-	assert.Equal(t, approval.Ask, approval.Judge("git remote -v", &approval.Options{Contained: true}).Verdict, "a sandbox keeps no secret")
-	assert.Equal(t, approval.Allow, approval.Judge("git config user.name; git config --get branch.main.merge", &approval.Options{Contained: true}).Verdict)
+	// A loop has each command with its own look at git, also where all have the bytes of one text.
+	for _, script := range []string{`for i in 1; do bash -c "git log -1; git remote -v"; done`, `while ls; do sh -c "git log -1; git -C d remote -v"; done`} {
+		set := func(string, bool) (approval.Git, error) {
+			return approval.Git{Settings: []string{"remote.origin.url=https://me:word@host/x"}}, nil
+		}
+		assert.Equal(t, approval.Ask, approval.Judge(script, &approval.Options{Dir: "/x", Git: set}).Verdict, script)
+	}
+	for _, script := range []string{
+		"git remote -v", "git config -l", "git config --get-regexp url", "git config get remote.origin.url", "git config -f .git/config -l", "git -C . remote -v", "git -C . config -l", "git remote get-url --all origin", "git remote show origin", "git credential fill",
+		"git credential-store get", "git var -l", "git ls-remote --get-url", `git "$x"`,
+	} {
+		assert.Equal(t, approval.Ask, approval.Judge(script, &approval.Options{Contained: true}).Verdict, "a sandbox keeps no secret: %s", script)
+	}
+	for _, script := range []string{"git config user.name; git config --get branch.main.merge", "git remote; git remote add a b", "git status; git -C . log -1", "git ls-remote"} {
+		assert.Equal(t, approval.Allow, approval.Judge(script, &approval.Options{Contained: true}).Verdict, script)
+	}
 	for _, name := range []string{"branch.main.remote", "user.password", "push.pushoption", "merge.x.driver", "core.sshcommand"} {
 		assert.Equal(t, approval.Ask, approval.Judge("git config "+name, &approval.Options{Contained: true}).Verdict, name)
 	}
@@ -89,6 +103,16 @@ func TestASettingThatMayRunAProgramMakesGitAsk(t *testing.T) {
 			assert.Equal(t, asks[i], j.Verdict == approval.Ask, "%s: %s", setting, script)
 		}
 	}
+	loop := `for i in 1; do sh -c "%s; git -C sub %s"; done`
+	for script, asks := range map[string]bool{fmt.Sprintf(loop, "git status", "status"): true, fmt.Sprintf(loop, "git log", "log"): true, `for i in 1; do sh -c "git log; git status"; done`: true, `for i in 1; do sh -c "git log; git log -1"; done`: false} {
+		j := approval.Judge(script, &approval.Options{Dir: "/x", Git: func(dir string, _ bool) (approval.Git, error) {
+			if dir == "/x/sub" {
+				return approval.Git{Settings: []string{"core.fsmonitor=y"}}, nil
+			}
+			return approval.Git{Settings: []string{"filter.x.clean=y"}}, nil
+		}})
+		assert.Equal(t, asks, j.Verdict == approval.Ask, "%s: %v", script, j.Findings)
+	}
 	j := approval.Judge("git ls-files -m", &approval.Options{Dir: "/", Git: func(string, bool) (approval.Git, error) {
 		return approval.Git{Settings: []string{"filter.x.clean=y"}}, nil
 	}})
@@ -103,16 +127,6 @@ func TestASettingThatMayRunAProgramMakesGitAsk(t *testing.T) {
 		"an error": {err: errors.New("no"), status: approval.Ask, log: approval.Ask},
 	} {
 		opts := &approval.Options{Dir: "/", Git: func(string, bool) (approval.Git, error) { return c.set, c.err }}
-	loop := `for i in 1; do sh -c "%s; git -C sub %s"; done`
-	for script, asks := range map[string]bool{fmt.Sprintf(loop, "git status", "status"): true, fmt.Sprintf(loop, "git log", "log"): true, `for i in 1; do sh -c "git log; git status"; done`: true, `for i in 1; do sh -c "git log; git log -1"; done`: false} {
-		j := approval.Judge(script, &approval.Options{Dir: "/x", Git: func(dir string, _ bool) (approval.Git, error) {
-			if dir == "/x/sub" {
-				return approval.Git{Settings: []string{"core.fsmonitor=y"}}, nil
-			}
-			return approval.Git{Settings: []string{"filter.x.clean=y"}}, nil
-		}})
-		assert.Equal(t, asks, j.Verdict == approval.Ask, "%s: %v", script, j.Findings)
-	}
 		assert.Equal(t, c.status, approval.Judge("git status", opts).Verdict, name)
 		assert.Equal(t, c.log, approval.Judge("git log", opts).Verdict, name)
 	}

@@ -274,8 +274,9 @@ func (c *call) command(words []value) {
 	c.w.depth = before
 }
 
-// guess looks for a command behind the words of a wrapper that it does not know, so that what is denied is found.
+// guess looks for a command behind the words of a wrapper that it does not know, so that what is denied is found, and for files.
 func (c *call) guess() {
+	c.files(pieces(c.args), false)
 	for i, v := range c.args {
 		if !v.known || strings.HasPrefix(v.text, "-") || v.text == "" {
 			continue
@@ -334,6 +335,11 @@ func (c *call) shell(foreign bool) {
 	}
 	isText := slices.ContainsFunc(options, func(o option) bool { return o.name == "c" })
 	reads := slices.ContainsFunc(options, func(o option) bool { return o.name == "s" }) // A dash does so behind the text of -c, too.
+	if isText && len(rest) > 0 {
+		c.w.kept(rest[1:]) // The text has them as $0, $1...
+	} else {
+		c.files(slices.DeleteFunc(slices.Clone(c.args), func(v value) bool { return strings.Contains(v.pattern, " ") }), false) // Others may be a text.
+	}
 	badOption := slices.ContainsFunc(options, func(o option) bool {
 		return o.name == "o" && !slices.Contains([]string{"pipefail", "errexit", "nounset"}, o.arg.text)
 	})
