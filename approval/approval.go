@@ -199,6 +199,7 @@ type session struct {
 	refed    bool                  // exec may have redirected the standard input of all that follows
 	printed  []value               // what substitutions print, in the words that are walked
 	above    []directory           // words that are kept for later, or printed, and are above files with secrets
+	names    []string              // those words that are in the paths of files with secrets
 	walked   *value                // a word that is not known, below which a command reads all files
 	takes    map[*syntax.Stmt]bool // see takesNames
 	live     *live                 // nil: the shell is as a new one

@@ -172,7 +172,7 @@ func (c *call) judge() {
 	words := c.args
 	switch {
 	case c.w.handed && slices.Contains(printsNames, c.name):
-		words = pieces(words)
+		words = pieces(c.printed())
 		if c.name == "dirname" {
 			for _, v := range words {
 				v.pattern = path.Dir(v.pattern)

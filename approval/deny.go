@@ -73,8 +73,8 @@ var denying = []rule{
 	},
 	{
 		name: "deny.write-device", reason: "it writes to a device, over the files on it",
-		programs: "tee cp mv install shred truncate badblocks sgdisk sfdisk parted cat", when: func(c *call) bool {
-			return c.name != "cat" && slices.ContainsFunc(c.targets(), func(v value) bool { return isDevice(c.w.normal(v)) })
+		programs: "tee cp mv install shred truncate badblocks sgdisk sfdisk parted", when: func(c *call) bool {
+			return slices.ContainsFunc(c.targets(), func(v value) bool { return isDevice(c.w.normal(v)) })
 		},
 		yes: []string{"tee /dev/sda", "cp image /dev/sdb", "shred /dev/nvme0n1", "truncate -s 0 /dev/sda"},
 		no:  []string{"cp /dev/sda image", "tee /dev/null"},

@@ -25,7 +25,7 @@ func (w *walker) expansions(parts []syntax.WordPart, quoted bool) {
 		case *syntax.ParamExp:
 			w.parameter(part, quoted)
 		case *syntax.CmdSubst:
-			w.substitution(part.Stmts)
+			w.handing(w.hands && !counts(part), func() { w.substitution(part.Stmts) })
 		case *syntax.ProcSubst:
 			fed := w.fed
 			w.fed = false

@@ -91,6 +91,22 @@ func (w *walker) substitution(stmts []*syntax.Stmt) {
 // printsNames are those of namesOnly that print names of files that were in their words.
 var printsNames = []string{"echo", "printf", "basename", "dirname", "ls", "stat", "readlink", "realpath", "wc"}
 
+// printed are the words whose names are printed by a program of printsNames.
+func (c *call) printed() []value {
+	switch c.name {
+	case "ls":
+		if len(c.operands()) == 0 { // The names of all files there.
+			return append(c.args[:len(c.args):len(c.args)], value{pattern: "*", many: true, from: c.from, to: c.to})
+		}
+	case "basename":
+		options, operands, why := readers[c.name].options.parse(c.args)
+		if why == "" && len(options) == 0 && len(operands) > 0 && !operands[0].many {
+			return operands[:1] // The second is what it takes off the end.
+		}
+	}
+	return c.args
+}
+
 // escapes are those by which printf and echo part what they print.
 var escapes = strings.NewReplacer(`\n`, " ", `\0`, " ", `\t`, " ", `\x00`, " ")
 
@@ -112,6 +128,9 @@ func pieces(words []value) (list []value) {
 			add(text)
 			if bare := strings.Map(unquotes, text); bare != text {
 				add(bare)
+			}
+			if gitURL().MatchString(text) {
+				text = strings.TrimSuffix(text, ".git") // A part of it is no repository here.
 			}
 			if parts := strings.FieldsFunc(text, separates); len(parts) > 1 {
 				for _, part := range parts {
@@ -151,9 +170,16 @@ func (w *walker) kept(words []value) {
 	}
 }
 
-// keepsAbove notes words that are above files with secrets: what reads files below a word that is not known may read those.
+// keepsAbove notes words that are above files with secrets: what reads files below a word that is not known may read those. It also notes names
+// in the paths of such files.
 func (w *walker) keepsAbove(words []value) {
 	for _, v := range words {
+		if gitURL().MatchString(v.pattern) {
+			continue
+		}
+		if secretParts[v.pattern] && !slices.Contains(w.s.names, v.pattern) {
+			w.s.names = append(w.s.names, v.pattern)
+		}
 		for _, dir := range append(slices.Concat(w.placed(v), w.belowKept(v)), v) {
 			p := w.normal(dir)
 			if strings.HasPrefix(p, "/proc/") && isSecretOfProcess(within(p, "environ")) {

@@ -163,8 +163,7 @@ var floorDirs = []string{"~/.local/state/limpet", "~/.config/limpet"}
 func (w *walker) floor(words []value, from, to int) bool {
 	for _, v := range words {
 		relative := strings.Contains(v.pattern, "/") || words[0].pattern == "cd" || words[0].pattern == "pushd" // Another single name may be no file.
-		named := !strings.ContainsAny(v.pattern, "*?[")                                                         // Of all that is in a directory that was kept, limpet's own is not meant.
-		if w.isFloor(v) || relative && slices.ContainsFunc(w.placed(v), w.isFloor) || named && slices.ContainsFunc(w.belowKept(v), w.isFloor) {
+		if w.isFloor(v) || relative && slices.ContainsFunc(w.placed(v), w.isFloor) || slices.ContainsFunc(w.belowKept(named(v)), w.isFloor) {
 			w.addAt(KindCommand, from, to, Deny, ruleFloor, "limpet's own state, rules and sockets are not for scripts")
 			return true
 		}
@@ -219,15 +218,35 @@ var (
 		"~/.npmrc", "~/.pypirc", "~/.gitconfig", "~/.config/git", "~/.config/gh", "~/.config/gcloud", "~/.azure", "~/.password-store", "~/.pgpass", "~/.my.cnf", "~/.bash_history", "~/.local/share/keyrings",
 		"/etc/ssl/private", "/dev/mem", "/dev/kmem",
 	}
+	// secretParts are the names in those paths, and in those of limpet, of processes and of a repository's configuration.
+	secretParts = func() map[string]bool {
+		all := make(map[string]bool)
+		for _, name := range strings.Split(strings.Join(slices.Concat(secretFiles, floorDirs, secretOfProcess), "/")+"/.git/config", "/") {
+			all[name] = name != "" && name != "~"
+		}
+		return all
+	}()
 	// secretOfProcess are files and directories of each process, and of each of its threads, below /proc.
 	secretOfProcess = []string{"environ", "mem", "root", "fd", "cwd", "map_files"}
-	devices         = []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "dm-", "mapper", "disk", "md", "mem", "kmem", "port", "rdisk", "sr", "nbd", "zd"}
+	// device is the name of one, below /dev; devices are how those names begin.
+	device  = lazyregexp.New(`^(([shv]|xv)d[a-z]+[0-9]*|(nvme|mmcblk|loop|dm-|md|r?disk|sr|nbd|zd)[0-9][0-9a-z]*|k?mem|port|(mapper|disk)/.*|md/[^.]*)$`)
+	devices = []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "dm-", "mapper", "disk", "md", "mem", "kmem", "port", "rdisk", "sr", "nbd", "zd"}
 )
 
-// isDevice reports whether a path is a device with somebody's files on it, or the memory.
+// isDevice reports whether a path is a device with somebody's files on it, or the memory, or may be by a pattern: all files of /dev, and one whose
+// name is not known at all, are not meant.
 func isDevice(p string) bool {
 	name, ok := strings.CutPrefix(p, "/dev/")
-	return ok && slices.ContainsFunc(devices, func(one string) bool { return strings.HasPrefix(name, one) })
+	at := strings.IndexAny(name, "*?["+hidden)
+	switch {
+	case !ok:
+		return false
+	case at < 0 || strings.ContainsAny(name, "._"): // Few devices have such in their names.
+		return device().MatchString(name)
+	case at == 0:
+		return strings.Trim(name, "*"+hidden) != ""
+	}
+	return device().MatchString(name[:at]) || slices.ContainsFunc(devices, func(one string) bool { return strings.HasPrefix(one, name[:at]) })
 }
 
 // path judges a file that is read, or written, by its path alone: Allow says that nothing is known against it.
@@ -239,6 +258,9 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 	var readings []value // what else it may be
 	if !write {
 		readings = slices.Concat(w.placed(v), w.belowKept(v), emptied(v))
+		for _, v := range append(readings[:len(readings):len(readings)], v) {
+			readings = append(readings, w.filled(v)...)
+		}
 	}
 	in := func(list []string) bool { return !strings.HasPrefix(p, hidden) && w.in(p, list) } // Writing asks, wherever it is.
 	switch {
@@ -254,7 +276,7 @@ func (w *walker) path(v value, write bool) (string, Verdict) {
 		return "it reads a device, which has other users' files", Ask
 	case !write && isNetwork(v) && v.known:
 		return "bash opens a connection for a path below /dev/tcp or /dev/udp", Ask
-	case !write && (isInet(v.pattern) || !v.known && strings.HasPrefix(v.pattern, "/inet")):
+	case !write && (isInet(v.pattern) || slices.ContainsFunc(readings, func(v value) bool { return isInet(v.pattern) }) || !v.known && strings.HasPrefix(v.pattern, "/inet")):
 		return "awk may open a connection for a path below /inet", Ask
 	}
 	return "", Allow
@@ -323,7 +345,7 @@ var secretNames = []string{".env", ".netrc", ".git-credentials", ".pgpass", "cre
 
 // isSecretName reports whether a file's name is one that secrets are kept under, wherever it is, or may be by a pattern.
 func isSecretName(p string, pattern bool) bool {
-	name := base(p)
+	name := strings.TrimRight(base(p), hidden)
 	switch {
 	case name == ".env", strings.HasPrefix(name, ".env."), name == "credentials", name == ".netrc", name == ".git-credentials", name == ".pgpass":
 		return name != ".env.example" && name != ".env.sample" && name != ".env.template"

@@ -180,19 +180,19 @@ func (v value) relative() bool {
 	return v.pattern != "" && !v.home && (!strings.HasPrefix(v.pattern, "/") || strings.HasPrefix(v.pattern, here))
 }
 
-// gitURL is how a URL begins, as a path.
-var gitURL = lazyregexp.New(`^(https?|ssh|git|file):/`)
+// gitURL is how a repository of another machine begins.
+var gitURL = lazyregexp.New(`^((https?|ssh|git|file)://|[\w.-]+@[\w.-]+:)`)
 
 // isNear reports whether a relative path in a directory may be secret, or limpet's own, without going up.
 func (w *walker) isNear(dir value) bool {
 	p := w.normal(dir)
-	return w.isSecret(dir) || slices.ContainsFunc(w.homes(p), w.isAbove) || slices.Contains([]string{"/tmp", "/var", "/var/tmp", "/dev/shm"}, p) ||
+	return w.isSecret(dir) || slices.ContainsFunc(w.homes(p), w.isAbove) || slices.Contains([]string{"/tmp", "/var", "/var/tmp"}, p) || strings.HasPrefix(p, "/dev/") ||
 		slices.Contains([]string{".git", ".config", ".local", "state"}, base(p))
 }
 
 // isAbove reports whether a path is, or may be by a pattern, a directory that files with secrets, or limpet's own, are below.
 func (w *walker) isAbove(p string) bool {
-	if p == "/" || p == "/sys" || strings.HasSuffix(p, ".git") && !gitURL().MatchString(p) || strings.HasPrefix(base(p), ".") && component(base(p), ".git") || isSecretOfProcess(within(p, "environ")) || isSecretOfProcess(within(p, "1/environ")) {
+	if p == "/" || p == "/sys" || strings.HasSuffix(p, ".git") || isDevice(within(p, "x")) || strings.HasPrefix(base(p), ".") && component(base(p), ".git") || isSecretOfProcess(within(p, "environ")) || isSecretOfProcess(within(p, "1/environ")) {
 		return true
 	}
 	n, pattern := strings.Count(p, "/")+1, strings.ContainsAny(p, "*?[")
@@ -242,14 +242,49 @@ func (w *walker) belowKept(v value) []value {
 	return w.paths(w.s.above, v, func(directory) bool { return true })
 }
 
-// emptied is a path that begins with what is not known, as it is where that is empty. All files of a directory are not meant so.
-func emptied(v value) []value {
-	rest := strings.TrimLeft(v.pattern, hidden)
-	first, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
-	if rest == v.pattern || !strings.HasPrefix(rest, "/") || first == "" || strings.ContainsAny(first, "*?[") {
+// filled are the paths that one may be which has parts that are not known: all of them empty, unless it begins with one, or one of them a name that
+// was kept.
+func (w *walker) filled(v value) (paths []value) {
+	parts := strings.Split(v.pattern, hidden)
+	if len(parts) == 1 || strings.HasPrefix(v.pattern, here) {
 		return nil
 	}
-	return []value{{text: rest, pattern: rest, from: v.from, to: v.to}}
+	fill := func(pattern string) {
+		one := v
+		one.text, one.pattern = pattern, pattern
+		if w.s.spend(one); w.s.stopped == nil {
+			paths = append(append(paths, one), w.placed(one)...)
+		}
+	}
+	if parts[0] != "" { // Else see emptied.
+		fill(strings.Join(parts, ""))
+	}
+	for _, name := range w.s.names {
+		for i := range min(len(parts)-1, mostNear) {
+			fill(strings.Join(parts[:i+1], hidden) + name + strings.Join(parts[i+1:], hidden))
+		}
+	}
+	return paths
+}
+
+// emptied is a path that begins with what is not known, as it is where that is empty.
+func emptied(v value) []value {
+	rest := strings.TrimLeft(v.pattern, hidden+"/")
+	if before := v.pattern[:len(v.pattern)-len(rest)]; !strings.Contains(before, hidden) || !strings.Contains(before, "/") || strings.HasPrefix(before, here) {
+		return nil
+	}
+	rest = "/" + rest
+	return []value{named(value{text: rest, pattern: rest, from: v.from, to: v.to})}
+}
+
+// named is a path that does not begin, behind its first part, with all the files of a directory: in place of each such * is a name that nothing has.
+func named(v value) value {
+	parts := strings.Split(v.pattern, "/")
+	for i := 1; i < len(parts) && parts[i] != "" && strings.Trim(parts[i], "*") == ""; i++ {
+		parts[i] = "any"
+	}
+	v.pattern = strings.Join(parts, "/")
+	return v
 }
 
 // paths are those that a path is in some of the directories; none if there are too many.
@@ -291,7 +326,7 @@ func (w *walker) loop(node syntax.Node, walk func()) {
 	s.apart += len(before)
 	defer func() { s.apart = apart }()
 	for round, moves := 1, 0; ; round++ {
-		dirs, at, near, above := len(s.dirs), len(s.at), s.near, len(s.above)
+		dirs, at, near, kept := len(s.dirs), len(s.at), s.near, len(s.above)+len(s.names)
 		s.findings = nil
 		walk()
 		for _, f := range s.findings { // What asked once asks, though more may be known of the variables now.
@@ -306,7 +341,7 @@ func (w *walker) loop(node syntax.Node, walk func()) {
 			moves = len(s.moves)
 		}
 		s.moves = s.moves[:moves]
-		if len(s.dirs) == dirs && len(s.at) == at && len(s.above) == above || s.stopped != nil || round >= mostRounds && s.near == near {
+		if len(s.dirs) == dirs && len(s.at) == at && len(s.above)+len(s.names) == kept || s.stopped != nil || round >= mostRounds && s.near == near {
 			return
 		}
 		if s.again += end - int(node.Pos().Offset()); s.again > againMax {
