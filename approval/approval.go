@@ -258,6 +258,7 @@ func (s *session) walker(file *syntax.File, at place) *walker {
 	w := &walker{s: s, at: at, vars: make(map[string]value)}
 	if file != nil {
 		w.assigned = countAssignments(file)
+		w.unquoted, w.unseen = findUses(file)
 	}
 	return w
 }

@@ -211,7 +211,7 @@ func (w *walker) assign(a *syntax.Assign, stays bool) {
 				w.arithmetic(elem.Index, a)
 			}
 			if elem.Value != nil {
-				w.handing(true, func() { w.kept(w.words([]*syntax.Word{elem.Value})) })
+				w.handing(true, func() { w.keep(name, w.words([]*syntax.Word{elem.Value})) })
 			}
 		}
 	}
@@ -226,15 +226,63 @@ func (w *walker) assign(a *syntax.Assign, stays bool) {
 		w.addAt(KindAssignment, from, to, Allow, ruleVariable, "it sets a variable that no program reads")
 	}
 	if a.Index != nil || a.Array != nil || a.Append || !stays {
-		w.kept([]value{v})
+		w.keep(name, []value{v})
 		return
 	}
 	if strings.Contains(v.pattern, ":~") {
 		v = value{pattern: hidden} // Bash expands a tilde there, too.
 	}
-	if w.set(name, v); w.nested > 0 || !w.has(name) {
-		w.kept([]value{v})
+	w.hold(name, v)
+}
+
+// hold sets a variable. Its value is judged where it is used; and here, if it may be used where it is not known.
+func (w *walker) hold(name string, v value) {
+	if w.set(name, v); w.nested > 0 || !w.has(name) || w.unseen {
+		w.keep(name, []value{v})
 	}
+}
+
+// keep judges values of a variable that are not known where it is used, and what they are split into there.
+func (w *walker) keep(name string, values []value) {
+	if w.unquoted[name] {
+		for _, v := range values {
+			if parts := strings.Fields(v.pattern); len(parts) > 1 {
+				for _, part := range parts {
+					values = append(values, value{text: part, pattern: part, known: v.known, home: strings.HasPrefix(part, "~"), from: v.from, to: v.to})
+				}
+			}
+		}
+	}
+	w.kept(values)
+}
+
+// findUses finds the variables that a text has without quotes, and whether it may read variables where their values are not known here: in a function,
+// in a text that eval or a trap runs, or by another name. All that asks, but not in a sandbox.
+func findUses(file *syntax.File) (unquoted map[string]bool, unseen bool) {
+	unquoted = make(map[string]bool)
+	syntax.Walk(file, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.Word:
+			for _, part := range node.Parts {
+				if p, ok := part.(*syntax.ParamExp); ok && p.Param != nil {
+					unquoted[p.Param.Value] = true
+				}
+			}
+		case *syntax.FuncDecl:
+			unseen = true
+		case *syntax.DeclClause:
+			unseen = unseen || slices.ContainsFunc(node.Args, func(a *syntax.Assign) bool { return a.Name == nil }) // -n, say.
+		case *syntax.ParamExp:
+			unseen = unseen || node.Excl
+		case *syntax.CallExpr:
+			for i, arg := range node.Args {
+				name := arg.Lit()
+				unseen = unseen || name == "eval" || name == "trap" || name == "source" || name == "." && i == 0
+			}
+		}
+		return true
+	})
+	return unquoted, unseen
 }
 
 // subscript is for that of an element that is set. Bash gives up the line for one that is below zero, and for a[@].

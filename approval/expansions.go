@@ -55,6 +55,13 @@ func (w *walker) parameter(p *syntax.ParamExp, quoted bool) {
 	if p.Excl && (operator || p.Names == 0 && !allElements(p.Index)) {
 		ask("${!name} expands the variable that a value names, which can run commands")
 	}
+	name := p.Param.Value
+	if (w.hands || w.handed) && w.has(name) && !isPlain(p) && !p.Length { // What is left of the value is not known.
+		v := w.vars[name]
+		if v.from, v.to = w.node(p); w.fits(v) {
+			w.keep(name, []value{v})
+		}
+	}
 	// What follows is expanded or not as the variable is.
 	w.apart(func() { w.operators(p, quoted) })
 }
@@ -62,6 +69,9 @@ func (w *walker) parameter(p *syntax.ParamExp, quoted bool) {
 // operators judges what is in ${..} behind the name.
 func (w *walker) operators(p *syntax.ParamExp, quoted bool) {
 	ask := func(reason string) { w.ask(KindExpansion, p, ruleExpansion, reason) }
+	if (w.hands || w.handed) && homes[p.Param.Value] != "" && w.cuts(p) {
+		w.ask(KindExpansion, p, ruleRead, "which directory is left of "+p.Param.Value+" cannot be told")
+	}
 	if p.Index != nil && !allElements(p.Index) {
 		w.arithmetic(p.Index, p)
 	}
@@ -86,10 +96,6 @@ func (w *walker) operators(p *syntax.ParamExp, quoted bool) {
 	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix, syntax.UpperFirst, syntax.UpperAll,
 		syntax.LowerFirst, syntax.LowerAll:
 		w.word(p.Exp.Word) // Single quotes in a pattern are quotes, also in double quotes.
-		if suffix := p.Exp.Op == syntax.RemSmallSuffix || p.Exp.Op == syntax.RemLargeSuffix; suffix && homes[p.Param.Value] != "" && p.Exp.Word != nil && !w.value(p.Exp.Word).is("/") {
-			from, to := w.node(p)
-			w.addAt(KindExpansion, from, to, Ask, ruleRead, "which directory is left of "+p.Param.Value+" cannot be told")
-		}
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		w.handing(true, func() { w.substitute(p.Exp.Word, quoted) }) // The variable keeps it.
 		if p.Excl || p.Index != nil || !harmless(p.Param.Value) {
@@ -109,7 +115,7 @@ func (w *walker) substitute(word *syntax.Word, quoted bool) {
 	if word == nil {
 		return
 	}
-	if w.expansions(word.Parts, quoted); w.hands {
+	if w.expansions(word.Parts, quoted); w.hands || w.handed {
 		w.kept([]value{w.value(word)})
 	}
 }

@@ -71,14 +71,25 @@ func TestADirectoryThatIsThereLeadsBack(t *testing.T) {
 }
 
 // A sandbox that only reads keeps no secret.
-func TestTheListOfWcIsAskedAboutInASandbox(t *testing.T) {
+func TestSecretsAskInASandbox(t *testing.T) {
 	opts := &approval.Options{Contained: true, Home: "/home/me", Dir: "/home/me/src"}
 	for _, script := range []string{
 		"wc --files0-from /etc/shadow", "wc --files0 ~/.gitconfig", `wc "$x" ~/.ssh/config`, "wc --files0-from=/etc/shadow", `wc --files0-from="$HOME/.ssh/id_ed25519"`, "wc --files0-f=/etc/shadow", "cd ~; wc --files0-from=.config/limpet/rules",
+		"x='-l --files0-from=/etc/shadow'; wc $x",
+		// That it asks for another reason is not final.
+		"/usr//bin/cat .env", "./cat .env", `"$p" .env`, "env -S 'cat .env'", "script -c 'cat .env'", "sh .env", "bash -x .env", "command ./cat .env", `./tool --config=$HOME/.ssh/config`,
+		// What may read a variable unseen does not ask.
+		`f=/etc/shadow; g() { cat "$f"; }; g`, `f=/etc/shadow; eval 'cat "$f"'`, `f=/etc/shadow; trap 'cat "$f"' EXIT`, `f=/etc/shadow; n=f; cat "${!n}"`, `f=/etc/shadow; declare -n r=f; cat "$r"`, `for f in /etc/shadow; do g; done; g() { cat "$f"; }`,
 	} {
 		assert.NotEqual(t, approval.Allow, approval.Judge(script, opts).Verdict, script)
 	}
-	assert.Equal(t, approval.Allow, approval.Judge("wc -l ~/.ssh/config a", opts).Verdict)
+	for _, script := range []string{"wc -l ~/.ssh/config a", "./cat README.md", `"$p" a`, "env -S 'ls' a", "./build.sh --config=a", "bash -lc 'test -f x/.env'", `f=.env; ls -l "$f"`, `d=~/.ssh; ls "$d"`, `export LC_ALL=C; f=.env; ls "$f"`, `msg="see .env"; echo $msg`} {
+		assert.Equal(t, approval.Allow, approval.Judge(script, opts).Verdict, script)
+	}
+	opts.Live = unchanged()
+	opts.Live.Functions = []string{"cat"}
+	assert.Equal(t, approval.Ask, approval.Judge("cat .env", opts).Verdict, "cat is a function here")
+	assert.Equal(t, approval.Allow, approval.Judge("cat a", opts).Verdict, "cat is a function here")
 }
 
 func TestDirectoriesThatAreKeptAreOrdinary(t *testing.T) {
@@ -87,8 +98,18 @@ func TestDirectoriesThatAreKeptAreOrdinary(t *testing.T) {
 		`for f in */; do cat "$f/README"; done`, `for d in / /usr; do df "$d"; done`,
 		`for d in src lib; do head -n1 "$d"/*/*; done`, `for d in src lib; do grep -n x "$d"/*/*; done`, `cat "$dir/etc/hosts"; ls "${HOME%/}"`,
 		`if [ -z "$u" ]; then u=https://github.com/a/b.git; fi; grep -rn foo "$src"`,
+		`for d in ~/.config ~/src; do ls "$d"/*/x; done`, `cat "$PWD/etc/shadow"`, `cat "$x"/src/*.go; cat "$x"/*/*.md`,
+		`cat "$repo/dev/src/main.go" "$repo/dev/md/a.md" "$repo/dev/portal.ts" "$repo/dev/loop.go" "$repo/dev/sdk/x" "$repo/dev/memo" "$repo"/dev/m*.go`, `cat "/dev/$x" /dev/std*`,
+		`for f in hosts passwd; do cat "/etc/$f"; done`, `for d in config src; do cat "$d/a.go" "docs/$d.md"; done`, `for f in mem root fd; do cat "src/$f.go" "$x/$f"; done`, `for f in status maps; do cat "/proc/$pid/$f"; done`,
+		`cat "$env.env" "config/$env.env" "/etc/$x" "$HOME/$x" "$HOME/.config/$x/config.yml" "/home/$u/x" "/$x" "$1/$2" "/tmp/$x"`,
+		`name=$(basename "$u" .git); grep -rn foo "$name"`, `echo https://h/a/b.git | xargs -n1 basename; grep -rn foo "$src"`, `echo git@h:a/b.git | xargs -n1 basename; grep -rn foo "$src"`,
+		`cd /etc; n=$(ls | wc -l); echo "$n"`, `ls | xargs cat; for f in $(ls); do cat "$f"; done`, `cd /etc; ls -l | head`, `n=$(ls ~/.ssh | wc -l); echo "$n"`,
+		`f=.env; ls -l "$f"; echo "${f#.}"; [ -f "${f%x}" ] && ls`, `for d in ~/.ssh; do ls "$d"; done`, `if ls; then msg="see .env"; fi; echo "$msg"`,
+		`echo "${HOME#/}" "${HOME##*/}"; grep "${HOME##*/}" /etc/passwd; p=${PWD/#$HOME/\~}; echo "$p"`, `cat "${HOME:+a}" "${HOME:?}/a"; ls "${HOME%/}/src"`,
+		`f='a b'; cat $f; o='-k 2'; sort $o a; l='a b c'; for x in $l; do sort "$x"; done; b='  '; cat $b`, `f=a/b.go; cat "${f%.go}_test.go"`,
+		"git diff | head; git status", "cd sub && ls ./...", "grep -rn foo . | head", "find . -name '*.go' | xargs grep x", `for f in *.go; do wc -l "$f"; done`, `for d in a b; do ls "$d"; done`, "cat .env.example",
 	} {
-		j := approval.Judge(script, &approval.Options{Home: "/home/me", Dir: "/home/me/src", Exported: typical.Exported})
+		j := approval.Judge(script, &approval.Options{Home: "/home/me", Dir: "/home/me/src", Exported: typical.Exported, Git: plainGit})
 		assert.Equal(t, approval.Allow, j.Verdict, "%s: %v", script, j.Findings)
 	}
 }

@@ -18,6 +18,8 @@ type walker struct {
 	vars     map[string]value // what variables are here for certain: they were set on every way that leads here
 	changes  []setting        // of vars, for apart
 	assigned map[string]int   // how often the text sets a variable; unknowable: by a command
+	unquoted map[string]bool  // the variables that it has without quotes, so that blanks split them
+	unseen   bool             // it may read variables where it is not seen: see findUses
 	broken   bool             // an expansion may have ended a line of the text before its end: what is set from there on may not be
 	between  int              // added to those: how often others may set it before what is walked runs
 	input    *syntax.Word     // the here-document or here-string of the command that is walked, if any
@@ -108,8 +110,7 @@ func (w *walker) numeric(parts []syntax.WordPart) bool {
 	case *syntax.DblQuoted:
 		return !part.Dollar && w.numeric(part.Parts)
 	case *syntax.ParamExp:
-		plain := part.Exp == nil && part.Repl == nil && part.Slice == nil && part.Index == nil && !part.Excl && part.Param != nil
-		return plain && (w.vars[part.Param.Value].numeric || w.vars[part.Param.Value].number())
+		return isPlain(part) && (w.vars[part.Param.Value].numeric || w.vars[part.Param.Value].number())
 	}
 	return false
 }
@@ -295,16 +296,21 @@ func (w *walker) forClause(cmd *syntax.ForClause) {
 	case *syntax.WordIter:
 		var items []value
 		w.handing(true, func() { items = w.words(loop.Items) })
-		if len(items) != 1 || items[0].many || !items[0].known {
-			w.kept(items)
+		name := loop.Name.Value
+		one := !cmd.Select && len(items) == 1 && items[0].known && !items[0].many
+		if one {
+			w.hold(name, items[0]) // It has that behind the loop, too.
+		} else {
+			w.keep(name, items)
 		}
-		if !w.mayHold(loop.Name.Value) {
+		if !w.mayHold(name) {
 			w.ask(KindAssignment, loop.Name, ruleAssignment, "it sets a variable that may change how commands run")
 		}
 		w.apart(func() {
-			w.put(loop.Name.Value, commonValue(items))
-			if n := w.times(loop.Name.Value); cmd.Select || !loop.InPos.IsValid() || n >= unknowable || w.assigned[anyVariable] > 0 || n&(nonNumeric-1) > 1 {
-				w.forget(loop.Name.Value)
+			if n := w.times(name); !one && (cmd.Select || !loop.InPos.IsValid() || n >= unknowable || w.assigned[anyVariable] > 0 || n&(nonNumeric-1) > 1) {
+				w.forget(name)
+			} else if !one {
+				w.put(name, commonValue(items))
 			}
 			w.statements(cmd.Do)
 		})
@@ -328,9 +334,6 @@ func commonValue(values []value) value {
 		all.solid = all.solid && v.known && !v.many && !v.home && v.text != "" && !strings.ContainsAny(v.text, " \t\n*?[\\")
 		all.filled = all.filled && (v.text != "" && !v.many || v.filled)
 		all.numeric = all.numeric && (v.numeric || v.number())
-	}
-	if len(values) == 1 && values[0].known && !values[0].many {
-		return values[0]
 	}
 	return all
 }

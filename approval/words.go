@@ -88,7 +88,7 @@ func (w *walker) fields(word *syntax.Word) []value {
 	w.expansions(word.Parts, false)
 	copied := *word
 	if !syntax.SplitBraces(&copied) {
-		return []value{w.value(word)}
+		return w.parted(word)
 	}
 	var values []value
 	from, to := w.node(word)
@@ -107,15 +107,16 @@ func (w *walker) fields(word *syntax.Word) []value {
 		return tooMany()
 	}
 	for one := range expand.BracesSeq(nil, &copied) {
-		if len(values) == bracesMax || one == nil {
+		if len(values) >= bracesMax || one == nil {
 			return tooMany()
 		}
-		v := w.value(one)
-		if v.is("") && !hasQuotes(one.Parts) {
-			v.known, v.many = false, true // It is no word.
+		for _, v := range w.parted(one) {
+			if v.is("") && !hasQuotes(one.Parts) {
+				v.known, v.many = false, true // It is no word.
+			}
+			v.from, v.to, v.node = from, to, word
+			values = append(values, v)
 		}
-		v.from, v.to, v.node = from, to, word
-		values = append(values, v)
 	}
 	return values
 }
@@ -168,16 +169,21 @@ func (w *walker) word(word *syntax.Word) value {
 	return w.value(word)
 }
 
-// value returns what is known of a word, without findings.
+// value returns what is known of a word that is not split, without findings.
 func (w *walker) value(word *syntax.Word) value {
-	b := builder{w: w, value: value{known: true, node: word}}
+	return w.build(word, false).value
+}
+
+// build puts the value of a word together. splitting: it has gaps.
+func (w *walker) build(word *syntax.Word, splitting bool) builder {
+	b := builder{w: w, value: value{known: true, node: word}, splitting: splitting}
 	if len(word.Parts) > 0 {
 		b.from, b.to = w.node(word)
 	}
 	b.parts(word.Parts, false)
 	b.numeric = w.numeric(word.Parts)
 	b.value.text, b.value.pattern = string(b.text), string(b.pattern)
-	return b.value
+	return b
 }
 
 // builder puts the value of a word together, which may be as long as a script.
@@ -185,6 +191,8 @@ type builder struct {
 	w *walker
 	value
 	text, pattern []byte // those of value
+	splitting     bool   // the shell splits the word: see gap
+	guessed       bool   // a part of it is not known
 }
 
 func (b *builder) literal(text string) {
@@ -200,7 +208,7 @@ func (b *builder) unknown(noDash, many bool) {
 	if b.known && len(b.text) == 0 {
 		b.noDash = noDash
 	}
-	b.known = false
+	b.known, b.guessed = false, true
 	b.many = b.many || many
 	b.pattern = append(b.pattern, hidden...)
 }
@@ -296,9 +304,30 @@ func (b *builder) unquoted(text string, first, last bool) {
 // homes are where the specification has these variables lead, as long as nobody assigns to them. That asks.
 var homes = map[string]string{"HOME": "~", "XDG_STATE_HOME": "~/.local/state", "XDG_CONFIG_HOME": "~/.config"}
 
-// usual are the operators that most often yield the variable's value where it is set. Those that take off more than a slash ask: see operators.
-var usual = []syntax.ParExpOperator{syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull,
-	syntax.RemSmallSuffix, syntax.RemLargeSuffix}
+// isPlain reports whether an expansion is a variable's value.
+func isPlain(p *syntax.ParamExp) bool {
+	return p.Param != nil && p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length
+}
+
+// replaces reports whether nothing of a path is left of a variable's value: it is another text, or a name, as in ${HOME##*/}.
+func replaces(p *syntax.ParamExp) bool {
+	return p.Exp != nil && (p.Exp.Op == syntax.AlternateUnset || p.Exp.Op == syntax.AlternateUnsetOrNull || p.Exp.Op == syntax.RemLargePrefix && p.Exp.Word != nil && p.Exp.Word.Lit() == "*/")
+}
+
+// wholes are the operators that yield the variable's value where it is set.
+var wholes = []syntax.ParExpOperator{syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.ErrorUnset, syntax.ErrorUnsetOrNull}
+
+// cuts reports whether a part of a variable's value may be left, but for a slash at its end.
+func (w *walker) cuts(p *syntax.ParamExp) bool {
+	switch {
+	case isPlain(p) || p.Length || replaces(p):
+		return false
+	case p.Exp == nil:
+		return true
+	}
+	suffix := p.Exp.Op == syntax.RemSmallSuffix || p.Exp.Op == syntax.RemLargeSuffix
+	return !slices.Contains(wholes, p.Exp.Op) && !(suffix && (p.Exp.Word == nil || w.value(p.Exp.Word).is("/")))
+}
 
 // ofHome is for the home, or what is usually in it. perhaps says that it may be another directory; noDash and many are as for unknown, then.
 func (b *builder) ofHome(text string, perhaps, noDash, many bool) {
@@ -324,10 +353,9 @@ func (b *builder) parameter(p *syntax.ParamExp, quoted bool) {
 	if p.Param != nil {
 		name = p.Param.Value
 	}
-	plain := p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length
-	usually := p.Exp != nil && slices.Contains(usual, p.Exp.Op) && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Excl && !p.Length
+	plain := isPlain(p)
 	switch {
-	case usually && homes[name] != "": // The value, most often, or another.
+	case !plain && homes[name] != "" && !p.Length && !p.Excl && !replaces(p): // The value, most often, or another.
 		b.ofHome(homes[name], true, false, !quoted)
 	case p.Length, plain && (name == "#" || name == "?" || name == "$"): // $! is empty in a new shell.
 		b.unknown(true, false)
@@ -365,13 +393,25 @@ func (b *builder) split(many bool) {
 	b.splits = b.splits || many
 }
 
+// fits counts the bytes of a variable that becomes part of a word, and asks if those are too many.
+func (w *walker) fits(v value) bool {
+	if w.s.expanded += len(v.text) + len(v.pattern); w.s.expanded <= expandedMax {
+		return true
+	}
+	w.addAt(KindExpansion, v.from, v.to, Ask, ruleUnreadable, "its variables make more text than is looked at")
+	return false
+}
+
 // variable is for the value of a variable that the script has set.
 func (b *builder) variable(v value, quoted bool) {
-	s := b.w.s
-	if s.expanded += len(v.text) + len(v.pattern); s.expanded > expandedMax {
+	of := v
+	if of.from, of.to = b.from, b.to; !b.w.fits(of) {
 		b.split(!quoted)
-		b.w.addAt(KindExpansion, b.from, b.to, Ask, ruleUnreadable, "its variables make more text than is looked at")
 		return
+	}
+	b.guessed = b.guessed || !v.known || !quoted && strings.ContainsAny(v.text, "*?[\\")
+	if b.splitting && !quoted && strings.ContainsAny(v.pattern, " \t\n") {
+		v.pattern = strings.NewReplacer(" ", gap, "\t", gap, "\n", gap).Replace(v.pattern)
 	}
 	if !quoted && !v.numeric && !v.solid && (!v.known || v.text == "" || strings.ContainsAny(v.text, " \t\n*?[\\")) {
 		v.splits = v.splits || !v.known || strings.ContainsAny(v.text, " \t\n")
