@@ -18,12 +18,14 @@ const (
 // them.
 func KillAll(entry string, named ...ID) {
 	signalled := signalAll(entry, named, syscall.SIGTERM)
+	named = slices.Concat(named, signalled) // What ends has no environment for a while before it is gone, nor has it what execs without one.
 	for deadline := time.Now().Add(termGrace); len(signalled) > 0 && time.Now().Before(deadline); {
 		WaitAny(signalled, time.Until(deadline))
 		signalled = carriers(entry, named)
 	}
 	for round := 0; len(signalled) > 0 && round < killRounds; round++ {
 		signalled = signalAll(entry, named, syscall.SIGKILL)
+		named = append(named, signalled...)
 		WaitAny(signalled, termGrace/10)
 		signalled = carriers(entry, named)
 	}
