@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,10 +12,12 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/testenv"
+	"github.com/limpet-sh/limpet/sandbox"
 )
 
 // An agent of a host here works on another machine, over connections that break, and finds its shell when the host is started again.
@@ -60,6 +63,39 @@ func TestMCPOnAnotherMachine(t *testing.T) {
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	c.exits(128 + int(syscall.SIGTERM))
 	assert.Empty(t, p.limpet("session", "list", "--on", target, "-q"))
+	p.limpet("hosts", "close", "--all")
+	p.gone("after the last connection was closed")
+}
+
+// The sandbox of an agent is one of the machine that it works on, and where that has none the agent gets no shell.
+func TestMCPOnAnotherMachineIsInASandboxThere(t *testing.T) {
+	if _, err := sandbox.Probe(t.Context()); err != nil {
+		t.Skipf("no sandbox is to be had here: %q", err)
+	}
+	p := newMCPPlace(t)
+	far := testenv.TempDir(t)
+	work := filepath.Join(far, "work")
+	require.NoError(t, os.Mkdir(work, 0o700))
+	sh := "env -i HOME=" + far + " GORACE=atexit_sleep_ms=0 " + p.mark + " sh"
+	flags := []string{"--dir", "work", "--sandbox", "workspace-write", "--workspace", work, "--on"}
+
+	c := p.stdio(append(flags, "exec:"+sh)...)
+	run(t, c.ClientSession, "echo >inside; echo >../outside") // What is beside the workspace, if anything, goes with the sandbox.
+	c.leaves()
+	assert.FileExists(t, filepath.Join(work, "inside"))
+	assert.NoFileExists(t, filepath.Join(far, "outside"))
+
+	if bwrap, err := exec.LookPath("bwrap"); assert.NoError(t, err) && os.Geteuid() == 0 { // Else it cannot be hidden.
+		c := p.stdio(append(flags, "exec:unshare --mount bash -c 'mount --bind /dev/null "+bwrap+"; exec "+sh+"'")...)
+		res, err := c.CallTool(testenv.Context(t), &mcp.CallToolParams{Name: "run_command", Arguments: map[string]any{"command": "echo >../outside"}})
+		require.NoError(t, err)
+		assert.True(t, res.IsError)
+		said, err := json.Marshal(res.Content)
+		require.NoError(t, err)
+		assert.Contains(t, string(said), "bwrap")
+		assert.NoFileExists(t, filepath.Join(far, "outside"))
+		c.leaves()
+	}
 	p.limpet("hosts", "close", "--all")
 	p.gone("after the last connection was closed")
 }
