@@ -191,6 +191,7 @@ func TestARecordingGoesOnBehindAGap(t *testing.T) {
 func TestAttachEndsWithItsMachine(t *testing.T) {
 	m := newFarMachine(t)
 	id := m.term("start", "--line", prompting)
+	m.term("wait", "--prompt", "--timeout", "1m", id) // Else it attaches to an empty screen now and then.
 	tm := m.sit(id)
 	tm.sees(prompted)
 	m.reachBy("echo 'Error response from daemon: No such container: web' >&2; exit 1")
