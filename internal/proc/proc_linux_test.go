@@ -263,15 +263,6 @@ func TestOriginTellsAnEarlierJobsOffspringFromTheRest(t *testing.T) {
 	assert.False(t, tree.Below(shell.PID, child.ID()))
 }
 
-// So does one that ends, for an instant, before it is gone.
-func TestKillAllEndsWhatDropsItsEnvironment(t *testing.T) {
-	entry := mark(t)
-	st, _ := start(t, "trap 'exec env -i sleep 1000' TERM; echo ready; while :; do read -r; done", entry)
-	proc.KillAll(entry)
-	now, err := proc.Read(st.PID)
-	assert.True(t, err != nil || now.Zombie() || now.Start != st.Start, "%+v", now)
-}
-
 func TestKillAllLeavesNothing(t *testing.T) {
 	entry := mark(t)
 	_, pids := start(t, "trap '' TERM INT HUP; sleep 1000 >/dev/null & a=$!; setsid sleep 1001 >/dev/null & b=$!\n"+
