@@ -57,7 +57,7 @@ func everyWay(t *testing.T, check func(t *testing.T, m machine)) {
 
 const markName = "LIMPET_TEST_MARK"
 
-// marked returns an entry of the environment that all has which this program starts from now on, until the end of the test.
+// marked returns an entry of the environment that every process carries which is started from now on, until the end of the test.
 func marked(t *testing.T) string {
 	t.Helper()
 	if os.Getenv(markName) == "" {

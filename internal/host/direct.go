@@ -134,6 +134,9 @@ func (d *direct) unreached(ctx context.Context, far *farShell, err error) error 
 		return &Error{Op: "reach", Target: d.target.said, Err: context.Cause(ctx)}
 	}
 	if errors.Is(err, errEnded) && ended != nil {
+		if e, ok := errors.AsType[*endedError](ended); ok {
+			e.within = far.answered
+		}
 		err = ended
 	}
 	if d.target.socket != "" && (errors.Is(err, errEnded) || errors.Is(err, errMute) || errors.Is(err, errFlood)) {

@@ -65,6 +65,7 @@ type endedError struct {
 	name   string
 	code   int
 	signal syscall.Signal // 0 if none has ended it
+	within bool           // it had reached a sh, which had answered
 }
 
 func (e *endedError) Error() string {
@@ -78,6 +79,8 @@ func (e *endedError) Error() string {
 func (e *endedError) remedy() string {
 	const failed = 255 // Of ssh itself. Another one is of what was executed over there.
 	switch {
+	case e.within:
+		return "" // Limpet over there, or what kills it, has said what there is to say.
 	case e.name == "ssh" && e.code == failed:
 		return "ssh -v HOST true says more"
 	case e.name == "ssh" && e.signal == 0:

@@ -87,5 +87,6 @@ func TestAVersionAndAnEndHaveARemedy(t *testing.T) {
 	} {
 		assert.Contains(t, remedyOf(fmt.Errorf("%w: %w", ErrUnreached, row.err), row.said), row.remedy, "%v; %s", row.err, row.said)
 	}
+	assert.Empty(t, remedyOf(&endedError{name: "ssh", code: 1, within: true}, "limpet: no directory can be had"), "a sh was reached, and did answer")
 	assert.False(t, heals(&Error{Err: &versionError{"9", wire.Version + 1, wire.Version + 1}}), "nobody updates it meanwhile")
 }

@@ -104,12 +104,11 @@ func TestJobsWhoseStartIsCutStartOnce(t *testing.T) {
 	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	ran := filepath.Join(testenv.TempDir(t), "ran")
-	ctx := testenv.Context(t)
 	h := dial(t, m.target, &host.Options{Times: short})
-	s, err := h.Session(ctx, "s", &keeper.Spec{})
+	s, err := h.Session(testenv.Context(t), "s", &keeper.Spec{})
 	require.NoError(t, err)
 	told := make(map[string]string) // what the caller was told of each: an ID, or nothing
-	for round := range testenv.Repeats(2, 4, 100) {
+	for round := range testenv.Repeats(2, 4, 40) {
 		pid := connectOf(h)
 		cut := make(chan struct{})
 		go func() {
@@ -121,21 +120,21 @@ func TestJobsWhoseStartIsCutStartOnce(t *testing.T) {
 			<-cut
 		}
 		name := fmt.Sprint(round)
-		job, err := s.StartJob(ctx, jobs.Spec{Command: "echo " + name + " >>" + ran, Labels: map[string]string{"round": name}})
+		job, err := s.StartJob(testenv.Context(t), jobs.Spec{Command: "echo " + name + " >>" + ran, Labels: map[string]string{"round": name}})
 		if told[name] = job.ID; err != nil {
 			told[name] = ""
 			require.ErrorIs(t, err, host.ErrLost)
 			require.ErrorIs(t, err, wire.ErrMayHaveStarted)
 		}
 		<-cut
-		_, err = h.List(ctx, false)
+		_, err = h.List(testenv.Context(t), false)
 		require.NoError(t, err, "it is dialled again")
 	}
 	all, err := s.Jobs()
 	require.NoError(t, err)
 	for _, id := range told {
 		if id != "" {
-			_, err := all.Wait(ctx, jobs.WaitOptions{IDs: []string{id}})
+			_, err := all.Wait(testenv.Context(t), jobs.WaitOptions{IDs: []string{id}})
 			require.NoError(t, err)
 		}
 	}

@@ -245,8 +245,8 @@ func (h *Host) dialAgain(ctx context.Context) (link, connect.Hello, error) {
 	}
 }
 
-// other says why what was reached is not what was reached before; nil if it is. Another machine was started at another time, too: that of
-// a reboot is told only of what has the same ID.
+// other says why what was reached is not what was reached before; nil if it is. It compares the
+// IDs first: another machine has another boot ID, too.
 func other(before, now connect.Hello) error {
 	known := before.Machine != "" && now.Machine != ""
 	switch {

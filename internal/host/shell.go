@@ -34,6 +34,7 @@ type farShell struct {
 	asked    string        // the limpet over there that was asked which versions it speaks, until there is another line
 	noise    noise
 	taught   bool // it has the functions of far.sh
+	answered bool // there was a line with the mark
 	box      bool // it is in a container, or in a pod
 }
 
@@ -198,6 +199,7 @@ func (f *farShell) line() (word, rest string, err error) {
 		}
 		read += len(line) + 1
 		if text, ok := strings.CutPrefix(line, f.mark+" "); ok {
+			f.answered = true
 			word, rest, _ = strings.Cut(text, " ")
 			return word, rest, nil // A path may end in a blank.
 		}

@@ -54,7 +54,7 @@ func (s *Session) once(ctx context.Context, op, path string, content, value any)
 	unknown := jsonhttp.Sent(err)
 	if err == nil {
 		err = a.Decode(value)
-		unknown = err != nil // It has started, and which it is is lost.
+		unknown = err != nil // It has started; its ID is lost.
 	}
 	if unknown {
 		err = fmt.Errorf("%w: %w", err, ErrMayHaveStarted)

@@ -11,7 +11,7 @@ import (
 var ErrMayHaveRun = errors.New("what became of the command is not known: it may have run, and is not run again")
 
 // ErrMayHaveStarted means that a job or a terminal was asked for, and that the answer is lost: whether it has started is not known, and it
-// is not asked for again. A list of the session's shows it if it has.
+// is not asked for again. If it has, the session's list has it.
 var ErrMayHaveStarted = errors.New("it may have started, and is not started again")
 
 // EndedError means that a command of that id has run and ended, and that no more is known of it. It is not
