@@ -96,7 +96,7 @@ func countSetters(call *syntax.CallExpr, counts map[string]int) {
 			names = append(names, v.text)
 		}
 	}
-	if len(call.Args) > 0 && !w.value(call.Args[0]).known {
+	if at := programAt(call); at < len(call.Args) && !w.value(call.Args[at]).known {
 		sets = true
 	}
 	if !sets {
@@ -108,6 +108,18 @@ func countSetters(call *syntax.CallExpr, counts map[string]int) {
 	if unknown {
 		counts[anyVariable] += unknowable
 	}
+}
+
+// programAt returns which word of a command names what it runs, behind builtin, command and their options.
+func programAt(call *syntax.CallExpr) int {
+	w := &walker{s: &session{opts: &Options{}}}
+	for i, arg := range call.Args {
+		v := w.value(arg)
+		if again := v.is("builtin") || v.is("command") || i > 0 && v.known && strings.HasPrefix(v.text, "-"); !again {
+			return i
+		}
+	}
+	return len(call.Args)
 }
 
 // isArithmetic reports whether a word is $(( )) alone.
