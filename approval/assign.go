@@ -258,7 +258,7 @@ func (w *walker) hold(name string, v value) {
 func (w *walker) keep(name string, values []value) {
 	if w.unquoted[name] {
 		for _, v := range values {
-			if parts := strings.Fields(v.pattern); len(parts) > 1 {
+			if parts := strings.Fields(v.pattern); len(parts) > 1 && w.expands(v, len(parts)*pieceSize) {
 				for _, part := range parts {
 					values = append(values, value{text: part, pattern: part, known: v.known, home: strings.HasPrefix(part, "~"), from: v.from, to: v.to})
 				}

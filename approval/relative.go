@@ -245,22 +245,30 @@ func (w *walker) belowKept(v value) []value {
 // filled are the paths that one may be which has parts that are not known: all of them empty, unless it begins with one, or one of them a name that
 // was kept.
 func (w *walker) filled(v value) (paths []value) {
-	parts := strings.Split(v.pattern, hidden)
-	if len(parts) == 1 || strings.HasPrefix(v.pattern, here) {
+	if w.s.stopped != nil || !strings.Contains(v.pattern, hidden) || strings.HasPrefix(v.pattern, here) {
 		return nil
+	}
+	spent := func() bool {
+		w.s.spend(v)
+		return w.s.stopped != nil
+	}
+	if spent() {
+		return nil // Before it is split: it may have many parts.
 	}
 	fill := func(pattern string) {
 		one := v
 		one.text, one.pattern = pattern, pattern
-		if w.s.spend(one); w.s.stopped == nil {
-			paths = append(append(paths, one), w.placed(one)...)
-		}
+		paths = append(append(paths, one), w.placed(one)...)
 	}
+	parts := strings.Split(v.pattern, hidden)
 	if parts[0] != "" { // Else see emptied.
 		fill(strings.Join(parts, ""))
 	}
 	for _, name := range w.s.names {
 		for i := range min(len(parts)-1, mostNear) {
+			if spent() {
+				return nil
+			}
 			fill(strings.Join(parts[:i+1], hidden) + name + strings.Join(parts[i+1:], hidden))
 		}
 	}
@@ -289,6 +297,9 @@ func named(v value) value {
 
 // paths are those that a path is in some of the directories; none if there are too many.
 func (w *walker) paths(dirs []directory, v value, counts func(directory) bool) (paths []value) {
+	if w.s.stopped != nil {
+		return nil
+	}
 	for _, dir := range dirs {
 		if !counts(dir) {
 			continue

@@ -13,12 +13,14 @@ const gap = "\x00"
 // parted returns the values of a word without braces: several where blanks of a variable that is known split it.
 func (w *walker) parted(word *syntax.Word) (list []value) {
 	b := w.build(word, true)
+	if n := strings.Count(b.value.pattern, gap); n > 0 && !w.expands(b.value, (n+1)*pieceSize) {
+		return []value{{pattern: hidden, many: true, splits: true, from: b.from, to: b.to, node: word}}
+	}
 	pieces := strings.FieldsFunc(b.value.pattern, func(r rune) bool { return string(r) == gap })
 	if !strings.Contains(b.value.pattern, gap) || len(pieces) == 0 {
 		b.value.pattern = strings.ReplaceAll(b.value.pattern, gap, "")
 		return []value{b.value}
 	}
-	w.s.expanded += len(pieces) * pieceSize
 	exact := !b.guessed && !slices.ContainsFunc(word.Parts, isQuoted) // A text in quotes is a word also if it is empty.
 	for i, piece := range pieces {
 		v := b.value

@@ -394,8 +394,11 @@ func (b *builder) split(many bool) {
 }
 
 // fits counts the bytes of a variable that becomes part of a word, and asks if those are too many.
-func (w *walker) fits(v value) bool {
-	if w.s.expanded += len(v.text) + len(v.pattern); w.s.expanded <= expandedMax {
+func (w *walker) fits(v value) bool { return w.expands(v, len(v.text)+len(v.pattern)) }
+
+// expands counts bytes for a value of a variable, and asks if there are too many.
+func (w *walker) expands(v value, bytes int) bool {
+	if w.s.expanded += bytes; w.s.expanded <= expandedMax {
 		return true
 	}
 	w.addAt(KindExpansion, v.from, v.to, Ask, ruleUnreadable, "its variables make more text than is looked at")
