@@ -229,8 +229,8 @@ var (
 	// secretOfProcess are files and directories of each process, and of each of its threads, below /proc.
 	secretOfProcess = []string{"environ", "mem", "root", "fd", "cwd", "map_files"}
 	// device is the name of one, below /dev; devices are how those names begin.
-	device  = lazyregexp.New(`^(([shv]|xv)d[a-z]+[0-9]*|(nvme|mmcblk|loop|dm-|md|r?disk|sr|nbd|zd)[0-9][0-9a-z]*|k?mem|port|(mapper|disk)/.*|md/[^.]*)$`)
-	devices = []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "dm-", "mapper", "disk", "md", "mem", "kmem", "port", "rdisk", "sr", "nbd", "zd"}
+	device  = lazyregexp.New(`^(([shv]|xv)d[a-z]+[0-9]*|(nvme|mmcblk|loop|dm-|md|r?disk|sr|nbd|zd)[0-9][0-9a-z]*|md_d[0-9][0-9a-z]*|k?mem|port|(mapper|disk)/.*|md/[^.]*)$`)
+	devices = []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "dm-", "mapper", "disk", "md", "md_d", "mem", "kmem", "port", "rdisk", "sr", "nbd", "zd"}
 )
 
 // isDevice reports whether a path is a device with somebody's files on it, or the memory, or may be by a pattern: all files of /dev, and one whose
@@ -241,12 +241,22 @@ func isDevice(p string) bool {
 	switch {
 	case !ok:
 		return false
-	case at < 0 || strings.ContainsAny(name, "._"): // Few devices have such in their names.
+	case at < 0 || strings.ContainsAny(outsideBrackets(name[at:]), "._"): // Few devices have such in their names.
 		return device().MatchString(name)
 	case at == 0:
 		return strings.Trim(name, "*"+hidden) != ""
 	}
 	return device().MatchString(name[:at]) || slices.ContainsFunc(devices, func(one string) bool { return strings.HasPrefix(one, name[:at]) })
+}
+
+// outsideBrackets is the first part of a pattern without its brackets, from the first to the last.
+func outsideBrackets(pattern string) string {
+	name, _, _ := strings.Cut(pattern, "/")
+	before, inside, _ := strings.Cut(name, "[")
+	if end := strings.LastIndexByte(inside, ']'); end >= 0 {
+		return before + inside[end+1:]
+	}
+	return before
 }
 
 // path judges a file that is read, or written, by its path alone: Allow says that nothing is known against it.
@@ -345,12 +355,13 @@ var secretNames = []string{".env", ".netrc", ".git-credentials", ".pgpass", "cre
 
 // isSecretName reports whether a file's name is one that secrets are kept under, wherever it is, or may be by a pattern.
 func isSecretName(p string, pattern bool) bool {
-	name := strings.TrimRight(base(p), hidden)
+	whole := base(p)
+	name := strings.TrimRight(whole, hidden) // What is not known may be empty, and need not be.
 	switch {
 	case name == ".env", strings.HasPrefix(name, ".env."), name == "credentials", name == ".netrc", name == ".git-credentials", name == ".pgpass":
-		return name != ".env.example" && name != ".env.sample" && name != ".env.template"
+		return whole != ".env.example" && whole != ".env.sample" && whole != ".env.template"
 	case strings.HasPrefix(name, "id_") && (strings.HasPrefix(name, "id_rsa") || strings.HasPrefix(name, "id_ed25519") || strings.HasPrefix(name, "id_ecdsa") || strings.HasPrefix(name, "id_dsa")):
-		return !strings.HasSuffix(name, ".pub")
+		return !strings.HasSuffix(whole, ".pub")
 	}
 	ext := path.Ext(name)
 	if pattern && strings.ContainsAny(name, "*?[") && !strings.ContainsAny(name[:1], "*?[") && slices.ContainsFunc(secretNames, func(one string) bool { return component(name, one) }) {
