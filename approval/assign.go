@@ -285,11 +285,11 @@ func findUses(file *syntax.File) (unquoted map[string]bool, unseen bool) {
 		case *syntax.DeclClause:
 			unseen = unseen || slices.ContainsFunc(node.Args, func(a *syntax.Assign) bool { return a.Name == nil }) // -n, say.
 		case *syntax.ParamExp:
-			unseen = unseen || node.Excl
+			unseen = unseen || node.Excl && (!allElements(node.Index) || node.Exp != nil || node.Slice != nil || node.Repl != nil) // Else it is the subscripts.
 		case *syntax.CallExpr:
-			for i, arg := range node.Args {
-				name := arg.Lit()
-				unseen = unseen || name == "eval" || name == "trap" || name == "source" || name == "." && i == 0
+			if at := programAt(node); at < len(node.Args) {
+				name := (&walker{s: &session{opts: &Options{}}}).value(node.Args[at]).text
+				unseen = unseen || name == "eval" || name == "trap" || name == "source" || name == "."
 			}
 		}
 		return true

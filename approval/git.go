@@ -240,6 +240,9 @@ func (c *call) tellsSettings() bool {
 		return !gitPlain().MatchString(readsConfig(in.args))
 	case verb == "remote":
 		first := in.operands()
+		if len(in.args) == 0 && !c.extra && !slices.ContainsFunc(c.args, func(v value) bool { return v.many }) {
+			return false // It prints names alone.
+		}
 		return len(first) == 0 || !slices.Contains(gitRemoteChanges, first[0].text)
 	case verb == "ls-remote":
 		return in.has("get-url")

@@ -76,12 +76,12 @@ func TestGitThatPrintsASecretAsks(t *testing.T) {
 		assert.Equal(t, approval.Ask, approval.Judge(script, &approval.Options{Dir: "/x", Git: set}).Verdict, script)
 	}
 	for _, script := range []string{
-		"git remote -v", "git config -l", "git config --get-regexp url", "git config get remote.origin.url", "git config -f .git/config -l", "git -C . remote -v", "git -C . config -l", "git remote get-url --all origin", "git remote show origin", "git credential fill",
+		"git remote -v", "git config -l", "git config --get-regexp url", "git config get remote.origin.url", "git config -f .git/config -l", "git -C . remote -v", "git -C . remote $x", "git -C $x remote", "echo -v | xargs git -C . remote", "git -C . config -l", "git remote get-url --all origin", "git remote show origin", "git credential fill",
 		"git credential-store get", "git var -l", "git ls-remote --get-url", `git "$x"`,
 	} {
 		assert.Equal(t, approval.Ask, approval.Judge(script, &approval.Options{Contained: true}).Verdict, "a sandbox keeps no secret: %s", script)
 	}
-	for _, script := range []string{"git config user.name; git config --get branch.main.merge", "git remote; git remote add a b", "git status; git -C . log -1", "git ls-remote"} {
+	for _, script := range []string{"git config user.name; git config --get branch.main.merge", "git remote; git remote add a b", "git -C sub remote", "git status; git -C . log -1", "git ls-remote"} {
 		assert.Equal(t, approval.Allow, approval.Judge(script, &approval.Options{Contained: true}).Verdict, script)
 	}
 	for _, name := range []string{"branch.main.remote", "user.password", "push.pushoption", "merge.x.driver", "core.sshcommand"} {

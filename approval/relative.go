@@ -281,6 +281,13 @@ func emptied(v value) []value {
 	if before := v.pattern[:len(v.pattern)-len(rest)]; !strings.Contains(before, hidden) || !strings.Contains(before, "/") || strings.HasPrefix(before, here) {
 		return nil
 	}
+	first, below, _ := strings.Cut(rest, "/")
+	if first == "dev" && strings.Contains(below, "/") {
+		first, below, _ = strings.Cut(below, "/") // Many a project has a directory of that name.
+	}
+	if strings.ContainsAny(first, "*?["+hidden) && !slices.ContainsFunc(strings.Split(below, "/"), func(part string) bool { return secretParts[part] }) {
+		return nil // All that is known of it may be anywhere.
+	}
 	rest = "/" + rest
 	return []value{named(value{text: rest, pattern: rest, from: v.from, to: v.to})}
 }
