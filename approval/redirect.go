@@ -69,6 +69,9 @@ func (w *walker) redirected(word *syntax.Word) value {
 	if len(values) != 1 {
 		return value{pattern: hidden}
 	}
+	if w.posix {
+		return w.value(word) // There blanks of a variable are a part of the name.
+	}
 	return values[0]
 }
 
