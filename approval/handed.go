@@ -89,13 +89,13 @@ func (w *walker) substitution(stmts []*syntax.Stmt) {
 }
 
 // printsNames are those of namesOnly that print names of files that were in their words.
-var printsNames = []string{"echo", "printf", "basename", "dirname", "ls", "stat", "readlink", "realpath", "wc"}
+var printsNames = []string{"echo", "printf", "basename", "dirname", "ls", "dir", "vdir", "stat", "readlink", "realpath", "wc"}
 
 // printed are the words whose names are printed by a program of printsNames.
 func (c *call) printed() []value {
 	switch c.name {
-	case "ls":
-		if len(c.operands()) == 0 { // The names of all files there.
+	case "ls", "dir", "vdir":
+		if _, operands, why := readers[c.name].options.parse(c.args); why != "" || len(operands) == 0 { // The names of all files there.
 			return append(c.args[:len(c.args):len(c.args)], value{pattern: "*", many: true, from: c.from, to: c.to})
 		}
 	case "basename":
