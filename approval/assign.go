@@ -110,13 +110,16 @@ func countSetters(call *syntax.CallExpr, counts map[string]int) {
 	}
 }
 
-// programAt returns which word of a command names what it runs, behind builtin, command and their options.
+// programAt returns which word of a command names what it runs, behind builtin, command and their options; behind command -v none does.
 func programAt(call *syntax.CallExpr) int {
 	w := &walker{s: &session{opts: &Options{}}}
 	for i, arg := range call.Args {
-		v := w.value(arg)
-		if again := v.is("builtin") || v.is("command") || i > 0 && v.known && strings.HasPrefix(v.text, "-"); !again {
+		switch v := w.value(arg); {
+		case v.is("builtin"), v.is("command"):
+		case i == 0 || !v.known || !strings.HasPrefix(v.text, "-"):
 			return i
+		case strings.ContainsAny(v.text, "vV"):
+			return len(call.Args)
 		}
 	}
 	return len(call.Args)

@@ -52,7 +52,6 @@ func TestAJudgementIsBounded(t *testing.T) {
 		"a value of many options": "x='" + strings.Repeat("-l ", longest/6) + "'; for i in a b; do cd $i; cat $x; done",
 		"values that are cut":     "x=/" + strings.Repeat("a/", longest/4) + "; cat " + strings.Repeat("${x%a} ", longest/2/8),
 		"many words in one word":  "x='" + strings.Repeat("/* ", 20<<10/3) + "'; cat " + strings.Repeat("$x", 25),
-		"many words, each judged": "x='" + strings.Repeat("/* ", 20<<10/3) + "'; cat $x; cat $x",
 		"cut values of words":     "x='" + strings.Repeat("/* ", 20<<10/3) + "'; : $x; cat " + strings.Repeat(`"${x%a}" `, 25),
 		"names for long bundles":  `a=$1; x=` + strings.Repeat("$a", 8000) + "; for f in shadow sudoers limpet environ config x; do cat " + strings.Repeat(`"-abcdefgh$x" `, 120) + "; done",
 		"findings of one text":    "for i in a b; do cd $i; bash -c \"" + half("git log;") + "\"; done",

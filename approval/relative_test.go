@@ -79,7 +79,7 @@ func TestSecretsAskInASandbox(t *testing.T) {
 		// That it asks for another reason is not final.
 		"/usr//bin/cat .env", "./cat .env", `"$p" .env`, "env -S 'cat .env'", "script -c 'cat .env'", "sh .env", "bash -x .env", "command ./cat .env", `./tool --config=$HOME/.ssh/config`,
 		// What may read a variable unseen does not ask.
-		`f=/etc/shadow; g() { cat "$f"; }; g`, `f=/etc/shadow; eval 'cat "$f"'`, `f=/etc/shadow; trap 'cat "$f"' EXIT`, `f=/etc/shadow; n=f; cat "${!n}"`, `f=/etc/shadow; command -- \\eval 'cat "$f"'`, `f=/etc/shadow; n=(f); cat "${!n[@]%x}"`, `f=/etc/shadow; declare -n r=f; cat "$r"`, `for f in /etc/shadow; do g; done; g() { cat "$f"; }`,
+		`f=/etc/shadow; g() { cat "$f"; }; g`, `f=/etc/shadow; eval 'cat "$f"'`, `f=/etc/shadow; trap 'cat "$f"' EXIT`, `f=/etc/shadow; n=f; cat "${!n}"`, `f=/etc/shadow; command -- \eval 'cat "$f"'`, `f=/etc/shadow; n=(f); cat "${!n[@]%x}"`, `f=/etc/shadow; declare -n r=f; cat "$r"`, `for f in /etc/shadow; do g; done; g() { cat "$f"; }`,
 	} {
 		assert.NotEqual(t, approval.Allow, approval.Judge(script, opts).Verdict, script)
 	}
@@ -108,7 +108,7 @@ func TestDirectoriesThatAreKeptAreOrdinary(t *testing.T) {
 		`echo "${HOME#/}" "${HOME##*/}"; grep "${HOME##*/}" /etc/passwd; p=${PWD/#$HOME/\~}; echo "$p"`, `cat "${HOME:+a}" "${HOME:?}/a"; ls "${HOME%/}/src"`,
 		`f='a b'; cat $f; o='-k 2'; sort $o a; l='a b c'; for x in $l; do sort "$x"; done; b='  '; cat $b`, `f=a/b.go; cat "${f%.go}_test.go"`,
 		`f=.env; [ -f "$f" ] && grep -rn source src; ls -l "$f"; for i in "${!a[@]}"; do echo "$i"; done`, `h=~; ls "$h/bin"; grep -rn trap "$src"`,
-		`for s in api web; do cat "$repo/dev/$s/Makefile" "$repo"/dev/m*/main.go; done`, `head -n3 "$repo"/d*/*; cat "$repo"/e*/*`, `for f in "$repo"/[0-9]*/*; do wc -l "$f"; done`,
+		`for s in api web; do cat "$repo/dev/$s/Makefile" "$repo"/dev/m*/main.go; done`, `head -n3 "$repo"/d*/*; cat "$repo"/e*/*`, `for f in "$repo"/d*/*; do wc -l "$f"; done`, `x=ls; command -v "$p"; command ls "$p"; timeout 5 $x a; f=.env; ls "$f"`,
 		"git diff | head; git status", "cd sub && ls ./...", "grep -rn foo . | head", "find . -name '*.go' | xargs grep x", `for f in *.go; do wc -l "$f"; done`, `for d in a b; do ls "$d"; done`, "cat .env.example",
 	} {
 		j := approval.Judge(script, &approval.Options{Home: "/home/me", Dir: "/home/me/src", Exported: typical.Exported, Git: plainGit})
