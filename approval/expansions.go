@@ -56,7 +56,7 @@ func (w *walker) parameter(p *syntax.ParamExp, quoted bool) {
 		ask("${!name} expands the variable that a value names, which can run commands")
 	}
 	name := p.Param.Value
-	if (w.hands || w.handed) && w.has(name) && !isPlain(p) && !p.Length { // What is left of the value is not known.
+	if (w.hands || w.handed) && w.has(name) && !isPlain(p) && !p.Length { // The operator may cut the value: the rest is not known.
 		v := w.vars[name]
 		if v.from, v.to = w.node(p); w.fits(v) {
 			w.keep(name, []value{v})

@@ -169,7 +169,7 @@ func (w *walker) word(word *syntax.Word) value {
 	return w.value(word)
 }
 
-// value returns what is known of a word that is not split, without findings.
+// value returns what is known of a word that bash does not split. It adds no findings.
 func (w *walker) value(word *syntax.Word) value {
 	return w.build(word, false).value
 }

@@ -274,7 +274,8 @@ func (c *call) command(words []value) {
 	c.w.depth = before
 }
 
-// guess looks for a command behind the words of a wrapper that it does not know, so that what is denied is found, and for files.
+// guess judges a wrapper whose options are not known: it takes each word for the beginning of the command, to find one that is denied, and
+// all of them for files.
 func (c *call) guess() {
 	c.files(pieces(c.args), false)
 	for i, v := range c.args {

@@ -21,8 +21,8 @@ type Request struct {
 	// shell of this program ignores it.
 	ID string
 
-	// Caller says who asks, for those whose commands wait behind this one: "limpet repl, process 4711 on pts/3". It is session.Info.Holder
-	// while this is the first of the session's commands that has not ended. Empty says nothing. A shell ignores it.
+	// Caller names the sender, "limpet repl, process 4711 on pts/3", for people whose commands wait behind this one: session.Info.Holder has it
+	// while no older command of the session is left. Empty names nobody. A shell ignores it.
 	Caller string
 
 	// Dir is where Script starts; relative means below the shell's current

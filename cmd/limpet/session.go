@@ -70,7 +70,8 @@ func (f *keptFlags) addName(cmd *cobra.Command) {
 	f.audit.add(cmd)
 }
 
-// caller says who asks for what runs, to those who wait behind it. With --on, the other machine learns the process ID and nothing else of this one.
+// caller returns what others read who wait behind a script of this limpet: the subcommand, the process and the terminal. With --on the
+// terminal is left out: the other machine learns the process ID and nothing else of this one.
 func (f *keptFlags) caller() string {
 	text := fmt.Sprintf("limpet %s, process %d", f.command, os.Getpid())
 	if f.isElsewhere() {
@@ -271,8 +272,8 @@ func (k *keptShell) running(ctx context.Context) string {
 	return sessions.Held(info)
 }
 
-// waitsBehind reports whether a session runs something else than this request. Who asks for it may be unknown, as with a keeper of an older
-// limpet, and one that has an ID may have been asked for by another process.
+// waitsBehind reports whether a session runs something else than this request. The same script counts as this request if the keeper names no
+// holder, as an older one does, and if the request has an ID: then another process may have sent it first.
 func (k *keptShell) waitsBehind(info session.Info, req command.Request) bool {
 	if info.Running == "" {
 		return false
