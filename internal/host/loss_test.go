@@ -117,6 +117,7 @@ func TestASilentMachineIsLost(t *testing.T) {
 	require.NoError(t, err)
 	pid := connectOf(h)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	testenv.AwaitStopped(t, pid) // One of its threads might answer before.
 	_, err = s.Run(ctx, "echo hi")
 	require.ErrorIs(t, err, host.ErrLost)
 	require.ErrorIs(t, err, pipe.ErrSilent)
