@@ -174,6 +174,11 @@ func (t *Terminal) await(p *program) {
 	last := Info{State: Running}
 	p.fill(&last)
 	logged := t.writeLog(p)
+	// Who finds in the record that it has ended, in this program or another, has the whole recording.
+	var recording error
+	if p.recording != nil {
+		recording = p.recording.finish()
+	}
 	// It was running, and nobody else ends it.
 	recorded := t.move(to, func(i *Info) {
 		i.Exit, i.Ended = &exit, time.Now()
@@ -181,6 +186,9 @@ func (t *Terminal) await(p *program) {
 		i.Kept, i.Truncated, i.Bytes, i.Lines, i.LastLine, i.LastOutput, i.Size = last.Kept, last.Truncated, last.Bytes, last.Lines, last.LastLine, last.LastOutput, last.Size
 		if asked {
 			i.Why = "it was closed"
+		}
+		if recording != nil {
+			i.RecordingFailed = recording.Error()
 		}
 	})
 	if err := errors.Join(logged, recorded); err != nil {
@@ -191,12 +199,6 @@ func (t *Terminal) await(p *program) {
 	guard.DropSession(p.id)
 	t.r.stopped()
 	p.out.finish()
-	if p.recording != nil {
-		<-p.recording.done
-		if err := p.recording.err; err != nil {
-			t.note(func(i *Info) { i.RecordingFailed = err.Error() })
-		}
-	}
 	close(t.ended)
 	t.retireLater(p)
 }

@@ -42,6 +42,11 @@ type Recorded struct {
 // of the recording, and holds nobody else up. Of a program that has ended, what its log
 // has is recorded at once.
 func (t *Terminal) Record(ctx context.Context, w io.Writer, o RecordOptions) (Recorded, error) {
+	return t.record(ctx, w, o, nil)
+}
+
+// record is Record, which ends with the output that is there when printed is closed, if it is not nil.
+func (t *Terminal) record(ctx context.Context, w io.Writer, o RecordOptions, printed <-chan struct{}) (Recorded, error) {
 	d, err := t.seen("record")
 	if err != nil {
 		return Recorded{}, err
@@ -50,7 +55,7 @@ func (t *Terminal) Record(ctx context.Context, w io.Writer, o RecordOptions) (Re
 	if err := rec.begin(w, o); err != nil {
 		return rec.done, &Error{Op: "record", ID: t.id, Err: err}
 	}
-	v := &Viewer{id: t.id, out: d.out, next: rec.next, done: make(chan struct{})}
+	v := &Viewer{id: t.id, out: d.out, next: rec.next, printed: printed, done: make(chan struct{})}
 	for {
 		c, err := v.Next(ctx)
 		if err != nil {
@@ -174,9 +179,10 @@ func (r *recorder) since(when time.Time) time.Duration {
 
 // recording is a recorder of Spec.Record.
 type recording struct {
-	f    *os.File
-	err  error
-	done chan struct{}
+	f       *os.File
+	printed chan struct{} // closed when all is in the output that the program has printed
+	err     error         // to be read when done is closed
+	done    chan struct{}
 }
 
 func newRecording(path string) (*recording, error) {
@@ -187,17 +193,24 @@ func newRecording(path string) (*recording, error) {
 		}
 		return nil, fmt.Errorf("making the recording: %w", err)
 	}
-	return &recording{f: f, done: make(chan struct{})}, nil
+	return &recording{f: f, printed: make(chan struct{}), done: make(chan struct{})}, nil
 }
 
 // run ends with the program.
 func (r *recording) run(t *Terminal) {
 	defer close(r.done)
-	res, err := t.Record(context.Background(), r.f, RecordOptions{FromStart: true})
+	res, err := t.record(context.Background(), r.f, RecordOptions{FromStart: true}, r.printed)
 	if err == nil && res.Missed > 0 {
 		err = fmt.Errorf("%d bytes are missing in it: the disk was slower than the program", res.Missed)
 	}
 	r.err = errors.Join(err, r.f.Close())
+}
+
+// finish returns when all is recorded that the program has printed, and says what went wrong. It is for the end of the program.
+func (r *recording) finish() error {
+	close(r.printed)
+	<-r.done
+	return r.err
 }
 
 // drop removes it: nothing was to be recorded.

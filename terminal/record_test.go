@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,6 +95,27 @@ func TestARecordingFromTheStartHasAllThatWasPrintedAtItsTimes(t *testing.T) {
 		assert.GreaterOrEqual(t, answer-first, pause*9/10, "%s: the times are not those of the output: %v", name, events)
 		assert.GreaterOrEqual(t, resized, answer, name)
 	}
+}
+
+// Whoever learns of the end reads the recording then. The other registry is as another program, as that of limpet term wait.
+func TestTheRecordingIsWholeWhenTheEndCanBeSeen(t *testing.T) {
+	dir, path := filepath.Join(t.TempDir(), "terminals"), filepath.Join(t.TempDir(), "cast")
+	r, other := openIn(t, dir, nil), openIn(t, dir, nil)
+	const lines = 100_000 // They take longer to record than to print.
+	term := startSpec(t, r, terminal.Spec{Line: fmt.Sprintf("read -r x; seq %d", lines), Record: path})
+	past, err := other.Get(term.ID())
+	require.NoError(t, err)
+	require.True(t, past.Info().Elsewhere)
+	send(t, term, "Enter")
+	for !past.Info().State.Ended() { // As often as can be: a moment is what it is about.
+	}
+	assert.Equal(t, terminal.Succeeded, past.Info().State)
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	_, _, text := cast(t, b)
+	assert.True(t, strings.HasSuffix(text, fmt.Sprintf("%d\r\n", lines)), "it ends with %q", text[max(len(text)-20, 0):])
+	<-term.Done()
+	assert.Empty(t, term.Info().RecordingFailed)
 }
 
 func TestARecordingFromNowBeginsWithThePicture(t *testing.T) {

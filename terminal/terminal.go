@@ -89,19 +89,6 @@ func (t *Terminal) move(to State, change func(*Info)) error {
 	return err
 }
 
-// note writes down something besides the state.
-func (t *Terminal) note(change func(*Info)) {
-	t.saving.Lock()
-	defer t.saving.Unlock()
-	t.mu.Lock()
-	change(&t.info)
-	info := t.info
-	t.mu.Unlock()
-	if err := t.r.writeJSON(t.id, recordExt, info); err != nil {
-		t.r.opts.Logger.Warn("limpet: a terminal cannot be written down", "id", t.id, "err", err)
-	}
-}
-
 // fail records that the terminal never ran, and returns the error for that.
 func (t *Terminal) fail(to State, err error) error {
 	moved := t.move(to, func(i *Info) { i.Why, i.Ended = err.Error(), time.Now() })

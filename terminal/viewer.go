@@ -13,12 +13,13 @@ const Now int64 = math.MaxInt64
 // Viewer follows what a program prints. Any number may: the program waits for none of
 // them. It is for one goroutine, but for Close.
 type Viewer struct {
-	id     string
-	out    *ring
-	next   int64
-	live   int64
-	done   chan struct{}
-	closer sync.Once
+	id      string
+	out     *ring
+	next    int64
+	live    int64
+	printed <-chan struct{} // closed when no more will come, before the output itself says so; may be nil
+	done    chan struct{}
+	closer  sync.Once
 }
 
 // Attach returns a viewer that begins at an offset: first what is kept from there on, then
@@ -54,7 +55,11 @@ func (v *Viewer) Next(ctx context.Context) (Chunk, error) {
 		if ctx.Err() != nil { // Also while there is output.
 			return Chunk{}, context.Cause(ctx)
 		}
+		whole := v.whole() // Asked for before it is read.
 		at, data, changed := v.out.read(v.next)
+		if whole {
+			changed = nil
+		}
 		c := Chunk{Offset: at, Data: data[:min(len(data), chunkMax)], Missed: at - v.next}
 		v.next = at + int64(len(c.Data))
 		switch {
@@ -67,10 +72,20 @@ func (v *Viewer) Next(ctx context.Context) (Chunk, error) {
 		}
 		select {
 		case <-changed:
+		case <-v.printed:
 		case <-v.done:
 		case <-ctx.Done():
 			return Chunk{}, context.Cause(ctx)
 		}
+	}
+}
+
+func (v *Viewer) whole() bool {
+	select {
+	case <-v.printed:
+		return true
+	default:
+		return false
 	}
 }
 
