@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/limpet-sh/limpet/internal/jsonhttp"
 )
@@ -54,7 +53,7 @@ type Handler struct {
 
 // NewHandler returns a handler, which writes its answers, but for streams, by a function.
 func NewHandler(local *Local, answer func(w http.ResponseWriter, value any, err error)) *Handler {
-	return &Handler{local: local, answer: answer, held: holding{local: local, parts: make(map[string]*held), over: make(map[string]time.Time)}}
+	return &Handler{local: local, answer: answer, held: holding{local: local, parts: make(map[string]*held), over: make(map[string]ending)}}
 }
 
 // Close lets go of the files that are being written. What is there of them stays.

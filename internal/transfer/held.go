@@ -15,8 +15,14 @@ type holding struct {
 
 	mu     sync.Mutex
 	closed bool
-	parts  map[string]*held     // by root and path
-	over   map[string]time.Time // when copies were released, by their id: a chunk that was overtaken shall not begin one anew
+	parts  map[string]*held  // by root and path
+	over   map[string]ending // of copies, by their id: a chunk that was overtaken shall not begin one anew
+}
+
+// ending is when a copy ended, and what its chunks that come yet are told.
+type ending struct {
+	at  time.Time
+	err error
 }
 
 // held is a part between two requests. It is let go of when nobody has asked for it for a while.
@@ -42,13 +48,13 @@ func (r request) key() string { return string(r.Root) + "\x00" + string(r.Path) 
 func (h *holding) get(ctx context.Context, in request) (*held, error) {
 	for {
 		h.mu.Lock()
-		switch _, over := h.over[in.ID]; {
+		switch was, over := h.over[in.ID]; {
 		case h.closed:
 			h.mu.Unlock()
 			return nil, fs.ErrClosed
 		case over:
 			h.mu.Unlock()
-			return nil, errTaken
+			return nil, was.err
 		}
 		p := h.parts[in.key()]
 		if p == nil {
@@ -82,6 +88,32 @@ func (h *holding) holds(in request) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.parts[in.key()] != nil
+}
+
+// end has no more chunks of a copy be taken. It returns the part that its requests ask for, if that is held.
+func (h *holding) end(in request, err error) *held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	for id, was := range h.over {
+		if now.Sub(was.at) > turnPatience {
+			delete(h.over, id)
+		}
+	}
+	if _, over := h.over[in.ID]; !over {
+		h.over[in.ID] = ending{now, err}
+	}
+	return h.parts[in.key()]
+}
+
+// why is what a chunk is told whose part is gone.
+func (h *holding) why(in request) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if was, over := h.over[in.ID]; over {
+		return was.err
+	}
+	return errTaken
 }
 
 // drop lets go of a part.
@@ -176,7 +208,7 @@ func (h *holding) write(ctx context.Context, in request) (any, error) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if p.gone || p.id != in.ID {
-				return nil, errTaken
+				return nil, h.why(in)
 			}
 			return wrote{Next: p.part.next}, nil // What is before it did not come.
 		case <-ctx.Done():
@@ -189,7 +221,7 @@ func (h *holding) write(ctx context.Context, in request) (any, error) {
 	case p.gone && in.End != nil && h.isDone(in):
 		return wrote{in.End.Size, true}, nil // It was sent twice.
 	case p.gone, p.id != in.ID:
-		return nil, errTaken
+		return nil, h.why(in)
 	}
 	if have := p.part.next - in.Offset; have > 0 { // It was sent twice.
 		in.came = in.came[min(have, int64(len(in.came))):]
@@ -199,6 +231,7 @@ func (h *holding) write(ctx context.Context, in request) (any, error) {
 		err = p.part.write(in.Offset, in.came)
 	}
 	if noRoom(err) || errors.Is(err, errLonger) {
+		h.end(in, err)
 		p.part.discard()
 		p.part = nil
 		h.forget(in.key(), p)
@@ -229,16 +262,7 @@ func (h *holding) isDone(in request) bool {
 
 // release lets go of a part, if it is that copy's.
 func (h *holding) release(in request) {
-	h.mu.Lock()
-	now := time.Now()
-	for id, when := range h.over {
-		if now.Sub(when) > turnPatience {
-			delete(h.over, id)
-		}
-	}
-	h.over[in.ID] = now
-	p := h.parts[in.key()]
-	h.mu.Unlock()
+	p := h.end(in, errTaken)
 	if p == nil {
 		return
 	}
