@@ -168,6 +168,12 @@ func alive(dir string) bool {
 	return flock(f, syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }
 
+// unlist removes the directory of a keeper that leaves: first the lock, so that one without a record is never taken for one that lives.
+func unlist(dir string) {
+	_ = os.Remove(filepath.Join(dir, lockFile)) // Best effort: sweep does it too.
+	_ = os.RemoveAll(dir)                       // As above.
+}
+
 // entries are the keepers, those that live and those that have ended, the oldest first. Of a name at
 // most one lives that is no other.
 func (r *Registry) entries() ([]entry, error) {
@@ -245,7 +251,9 @@ func (r *Registry) readEntries() ([]entry, error) {
 		}
 		e := entry{dir: filepath.Join(r.dir, one.Name())}
 		e.alive = alive(e.dir)
-		e.record, e.err = readRecord(e.dir)
+		if e.record, e.err = readRecord(e.dir); e.alive && errors.Is(e.err, fs.ErrNotExist) {
+			e.alive = alive(e.dir) // It has just left: see unlist.
+		}
 		list = append(list, e)
 	}
 	slices.SortFunc(list, byAge)

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,6 +28,43 @@ func TestAKeeperThatDoesNotEndIsToBeForced(t *testing.T) {
 	require.EqualError(t, err, "it is being closed, and its keeper does not end in 1ms")
 	assert.Equal(t, "if it is stuck, limpet session close --force build ends it, with all that runs in it", endingRemedy("build", err))
 	assert.Empty(t, endingRemedy("build", fs.ErrNotExist))
+}
+
+// A keeper that leaves after an upgrade removes its directory while it holds the lock. Who makes a session meanwhile has to read all.
+func TestAKeeperThatLeavesHidesNoName(t *testing.T) {
+	r, aside := &Registry{dir: t.TempDir()}, t.TempDir()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for i := range testenv.Repeats(200, 1000, 10_000) {
+			record := Record{ID: fmt.Sprint(i), Name: "s", Next: "other"}
+			dir := filepath.Join(r.dir, record.ID)
+			made := filepath.Join(aside, record.ID) // It is seen when it is whole: this is not about the start.
+			assert.NoError(t, os.Mkdir(made, 0o700))
+			lock, err := os.Create(filepath.Join(made, lockFile))
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.NoError(t, flock(lock, syscall.LOCK_EX))
+			assert.NoError(t, record.write(made))
+			assert.NoError(t, os.Rename(made, dir))
+			unlist(dir)
+			assert.NoError(t, lock.Close())
+		}
+	}()
+	defer func() { <-over }()
+	for {
+		list, err := r.readEntries()
+		require.NoError(t, err)
+		for _, e := range list {
+			require.False(t, e.alive && e.err != nil, "%s: %v", e.dir, e.err)
+		}
+		select {
+		case <-over:
+			return
+		default:
+		}
+	}
 }
 
 // Records are read one after the other, while an upgrade goes on: whatever is read of old (o), new (n) and

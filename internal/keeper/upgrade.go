@@ -408,6 +408,6 @@ func (k *keeper) leave() {
 	k.noted()
 	k.journal.close()
 	if k.record.Next == "" || k.settled(ctx) {
-		_ = os.RemoveAll(k.dir) // Best effort: sweep does it too.
+		unlist(k.dir)
 	}
 }
