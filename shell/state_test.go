@@ -262,7 +262,7 @@ func TestNoTrapOfOursIsToBeSeen(t *testing.T) {
 	sh := start(t, nil)
 	assert.Empty(t, says(t, sh, "trap -p; trap"))
 	assert.Empty(t, says(t, sh, "declare -F; alias; history"))
-	assert.Empty(t, says(t, sh, "compgen -v | grep -i limpet | grep -vE '^LIMPET_(SESSION|DEBUG|TEST_REAPER|TEST_ALL)$'"))
+	assert.Empty(t, says(t, sh, "compgen -v | grep -i limpet | grep -vE '^LIMPET_(SESSION|DEBUG|TEST_REAPER|TEST_ALL|TEST_STAND_IN)$'"))
 }
 
 func TestResetBringsBackTheStateAfterStart(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/limpet-sh/limpet/internal/host"
 	"github.com/limpet-sh/limpet/internal/keeper"
+	"github.com/limpet-sh/limpet/internal/proc"
 	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/terminal"
@@ -203,7 +204,7 @@ func TestAProgramForThisSystemIsTakenFromAgents(t *testing.T) {
 	name := "limpet-linux-" + runtime.GOARCH
 	broken, ours := testenv.TempDir(t), filepath.Dir(small(t, runtime.GOARCH))
 	require.NoError(t, os.WriteFile(filepath.Join(broken, name), []byte("broken"), 0o700))
-	self, err := os.ReadFile("/proc/self/exe")
+	self, err := os.ReadFile(proc.Self())
 	require.NoError(t, err)
 	want, err := os.ReadFile(filepath.Join(ours, name))
 	require.NoError(t, err)
@@ -254,7 +255,7 @@ func TestWhatNeedsLimpetAsAWholeIsNotDoneByAPart(t *testing.T) {
 	for _, share := range []bool{false, true} {
 		h := dial(t, m.target, &host.Options{Share: share})
 		assert.NotEmpty(t, h.Hello().Lacks)
-		err := failing(t, m.target, &host.Options{Share: share, Whole: true})
+		err := failing(t, m.target, &host.Options{Share: share, Whole: true, Executable: os.Args[0]})
 		require.ErrorIs(t, err, host.ErrPart)
 		assert.ErrorContains(t, err, "have limpet itself there")
 	}

@@ -8,9 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// standIn is what Self returns; empty if it is this program.
+var standIn string
+
+// StandIn has Self be another executable, in which there is what this program is executed again for. It is for tests, before they start
+// anything: see testenv.StandInVar.
+func StandIn(path string) { standIn = path }
+
 // Self is this program's executable, also, where there is a /proc, when its file was replaced or removed since: the
 // child looks the name up (proc_pid_exe(5)), and is this program until then.
 func Self() string {
+	if standIn != "" {
+		return standIn
+	}
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
 		return self

@@ -50,6 +50,9 @@ var reapSignals = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, s
 func Reap() {
 	switch os.Getenv(reaperVar) {
 	case asTests: // Or a test binary that the tests have started, which is below their reaper.
+		if raceDetector {
+			proc.StandIn(os.Getenv(StandInVar))
+		}
 	case asReaper:
 		exitNow(reap())
 	default:

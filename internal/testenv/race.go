@@ -1,0 +1,6 @@
+//go:build race
+
+package testenv
+
+// raceDetector is whether this program has it.
+const raceDetector = true
