@@ -160,7 +160,7 @@ exec setsid -c -- "$@"`
 // await waits for the end of the program, and writes down what became of it.
 func (t *Terminal) await(p *program) {
 	<-p.conn.Done()
-	asked := p.asked.Load()
+	over, asked := time.Now(), p.asked.Load()
 	p.hangUp()
 	exit := Exit{Code: p.conn.Exit().Code, Signal: p.conn.Exit().Signal}
 	closed := p.conn.Close() // Of a sandbox: it ends what is left in it.
@@ -173,15 +173,17 @@ func (t *Terminal) await(p *program) {
 	}
 	last := Info{State: Running}
 	p.fill(&last)
+	guard.DropSession(p.id)
+	t.r.stopped()
 	logged := t.writeLog(p)
 	// Who finds in the record that it has ended, in this program or another, has the whole recording.
 	var recording error
 	if p.recording != nil {
-		recording = p.recording.finish()
+		recording = p.recording.finish(recordingPatience)
 	}
 	// It was running, and nobody else ends it.
 	recorded := t.move(to, func(i *Info) {
-		i.Exit, i.Ended = &exit, time.Now()
+		i.Exit, i.Ended = &exit, over
 		i.Lasted = i.Ended.Sub(i.Started)
 		i.Kept, i.Truncated, i.Bytes, i.Lines, i.LastLine, i.LastOutput, i.Size = last.Kept, last.Truncated, last.Bytes, last.Lines, last.LastLine, last.LastOutput, last.Size
 		if asked {
@@ -196,8 +198,6 @@ func (t *Terminal) await(p *program) {
 	} else {
 		p.saved.Store(true)
 	}
-	guard.DropSession(p.id)
-	t.r.stopped()
 	p.out.finish()
 	close(t.ended)
 	t.retireLater(p)

@@ -45,7 +45,7 @@ func (t *Terminal) Record(ctx context.Context, w io.Writer, o RecordOptions) (Re
 	return t.record(ctx, w, o, nil)
 }
 
-// record is Record, which ends with the output that is there when printed is closed, if it is not nil.
+// record is Record. It also ends when printed is closed, behind the output that is there by then; nil never is.
 func (t *Terminal) record(ctx context.Context, w io.Writer, o RecordOptions, printed <-chan struct{}) (Recorded, error) {
 	d, err := t.seen("record")
 	if err != nil {
@@ -180,7 +180,7 @@ func (r *recorder) since(when time.Time) time.Duration {
 // recording is a recorder of Spec.Record.
 type recording struct {
 	f       *os.File
-	printed chan struct{} // closed when all is in the output that the program has printed
+	printed chan struct{} // closed when all that the program has printed is in its output
 	err     error         // to be read when done is closed
 	done    chan struct{}
 }
@@ -206,11 +206,20 @@ func (r *recording) run(t *Terminal) {
 	r.err = errors.Join(err, r.f.Close())
 }
 
-// finish returns when all is recorded that the program has printed, and says what went wrong. It is for the end of the program.
-func (r *recording) finish() error {
+// recordingPatience is how long the end of a program is not told as its recording is not whole. The file may be on a disk that hangs.
+const recordingPatience = 10 * time.Second
+
+// finish waits until all is recorded that the program has printed, and returns what went wrong. It is for the end of the program.
+func (r *recording) finish(patience time.Duration) error {
 	close(r.printed)
-	<-r.done
-	return r.err
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-r.done:
+		return r.err
+	case <-late.C:
+		return fmt.Errorf("its end was not written within %v: the disk is slow, or does not answer", patience)
+	}
 }
 
 // drop removes it: nothing was to be recorded.

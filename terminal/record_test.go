@@ -107,7 +107,9 @@ func TestTheRecordingIsWholeWhenTheEndCanBeSeen(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, past.Info().Elsewhere)
 	send(t, term, "Enter")
+	ctx := testenv.Context(t)
 	for !past.Info().State.Ended() { // As often as can be: a moment is what it is about.
+		require.NoError(t, ctx.Err())
 	}
 	assert.Equal(t, terminal.Succeeded, past.Info().State)
 	b, err := os.ReadFile(path)

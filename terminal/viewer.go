@@ -55,9 +55,9 @@ func (v *Viewer) Next(ctx context.Context) (Chunk, error) {
 		if ctx.Err() != nil { // Also while there is output.
 			return Chunk{}, context.Cause(ctx)
 		}
-		whole := v.whole() // Asked for before it is read.
+		last := v.allPrinted() // Before the read: what comes between the two would be missed.
 		at, data, changed := v.out.read(v.next)
-		if whole {
+		if last {
 			changed = nil
 		}
 		c := Chunk{Offset: at, Data: data[:min(len(data), chunkMax)], Missed: at - v.next}
@@ -80,7 +80,7 @@ func (v *Viewer) Next(ctx context.Context) (Chunk, error) {
 	}
 }
 
-func (v *Viewer) whole() bool {
+func (v *Viewer) allPrinted() bool {
 	select {
 	case <-v.printed:
 		return true

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// brought is where this program is brought to by most tests, once; cache makes it.
+// brought is where most tests bring this program to, or what stands in for it (testenv.StandInVar), once; cache makes it.
 var (
 	brought string
 	cache   = sync.OnceValue(func() string {

@@ -142,7 +142,7 @@ func TestTheSmallProgramKeepsSessionsJobsAndTerminals(t *testing.T) {
 	assert.Equal(t, "1\n", res.Stdout.String())
 }
 
-// The test's own program stands for a whole limpet: it keeps sessions that the small one goes on with, and the other way round.
+// The test's own program, or what stands in for it, is as a whole limpet: it keeps sessions that the small one goes on with, and the other way round.
 func TestSessionsOfAWholeLimpetAndOfASmallOneAreUpgradedToEachOther(t *testing.T) {
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
@@ -246,7 +246,7 @@ func TestAProgramForAnotherSystemThatDoesNotFitIsAnError(t *testing.T) {
 	assert.ErrorContains(t, err, "--agents or LIMPET_AGENTS")
 }
 
-// The program of this test is a part of limpet, too, so that nothing which is there or is brought is enough.
+// The test binary is a part of limpet, too, so that nothing which is there or is brought is enough.
 func TestWhatNeedsLimpetAsAWholeIsNotDoneByAPart(t *testing.T) {
 	path := programs(t, needed+" bash", nil)
 	require.NoError(t, os.Symlink(small(t, runtime.GOARCH), filepath.Join(path, "limpet")))

@@ -168,8 +168,8 @@ func alive(dir string) bool {
 	return flock(f, syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }
 
-// unlist removes the directory of a keeper that leaves: first the lock, so that one without a record is never taken for one that lives.
-func unlist(dir string) {
+// removeLeaving removes the directory of a keeper that leaves: first the lock, so that one without a record is never taken for one that lives.
+func removeLeaving(dir string) {
 	_ = os.Remove(filepath.Join(dir, lockFile)) // Best effort: sweep does it too.
 	_ = os.RemoveAll(dir)                       // As above.
 }
@@ -252,7 +252,7 @@ func (r *Registry) readEntries() ([]entry, error) {
 		e := entry{dir: filepath.Join(r.dir, one.Name())}
 		e.alive = alive(e.dir)
 		if e.record, e.err = readRecord(e.dir); e.alive && errors.Is(e.err, fs.ErrNotExist) {
-			e.alive = alive(e.dir) // It has just left: see unlist.
+			e.alive = alive(e.dir) // It has just left: see removeLeaving.
 		}
 		list = append(list, e)
 	}

@@ -48,7 +48,7 @@ func TestAKeeperThatLeavesHidesNoName(t *testing.T) {
 			assert.NoError(t, flock(lock, syscall.LOCK_EX))
 			assert.NoError(t, record.write(made))
 			assert.NoError(t, os.Rename(made, dir))
-			unlist(dir)
+			removeLeaving(dir)
 			assert.NoError(t, lock.Close())
 		}
 	}()

@@ -408,6 +408,6 @@ func (k *keeper) leave() {
 	k.noted()
 	k.journal.close()
 	if k.record.Next == "" || k.settled(ctx) {
-		unlist(k.dir)
+		removeLeaving(k.dir)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // standIn is what Self returns; empty if it is this program.
 var standIn string
 
-// StandIn has Self be another executable, in which there is what this program is executed again for. It is for tests, before they start
+// StandIn has Self be another executable, which can do what this program would execute itself for. It is for tests, before they start
 // anything: see testenv.StandInVar.
 func StandIn(path string) { standIn = path }
 

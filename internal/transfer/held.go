@@ -16,7 +16,7 @@ type holding struct {
 	mu     sync.Mutex
 	closed bool
 	parts  map[string]*held  // by root and path
-	over   map[string]ending // of copies, by their id: a chunk that was overtaken shall not begin one anew
+	over   map[string]ending // how copies ended, by their ids, for turnPatience at least: a late chunk shall not begin one anew
 }
 
 // ending is when a copy ended, and what its chunks that come yet are told.
@@ -73,6 +73,9 @@ func (h *holding) get(ctx context.Context, in request) (*held, error) {
 			return p, nil
 		}
 		part, err := h.local.openPart(ctx, string(in.Root), string(in.Path), in.Entry)
+		if noRoom(err) {
+			h.end(in, err)
+		}
 		if err != nil {
 			p.mu.Unlock()
 			h.drop(in.key(), p, false)
@@ -243,7 +246,9 @@ func (h *holding) write(ctx context.Context, in request) (any, error) {
 	if in.End == nil {
 		return wrote{Next: p.part.next}, nil
 	}
-	err = p.part.commit(*in.End)
+	if err = p.part.commit(*in.End); err != nil {
+		h.end(in, err)
+	}
 	p.part = nil
 	h.forget(in.key(), p)
 	return wrote{in.End.Size, true}, err

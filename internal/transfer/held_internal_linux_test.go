@@ -48,3 +48,21 @@ func TestChunksBehindTheOneThatFillsTheDiskBeginNothing(t *testing.T) {
 		h.Close()
 	}
 }
+
+// The answer that a file could not be made is lost, and its last chunk is sent again: it is told the same, and makes nothing.
+func TestTheEndOfACopyThatFailedIsToldAgain(t *testing.T) {
+	dir := t.TempDir()
+	h := NewHandler(&Local{}, nil)
+	defer h.Close()
+	in := request{Root: Bytes(dir), Path: "f", Entry: Entry{Kind: File, Size: 2}, ID: "id", Restart: true, came: []byte("a")}
+	_, err := h.held.write(testenv.Context(t), in)
+	require.NoError(t, err)
+	in.Restart, in.Offset, in.came, in.End = false, 1, []byte("b"), &End{Size: 2, Sum: []byte("another")}
+	for range 2 {
+		_, err = h.held.write(testenv.Context(t), in)
+		require.ErrorIs(t, err, errSpoiled)
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
