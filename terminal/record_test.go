@@ -97,7 +97,7 @@ func TestARecordingFromTheStartHasAllThatWasPrintedAtItsTimes(t *testing.T) {
 	}
 }
 
-// Whoever learns of the end reads the recording then. The other registry is as another program, as that of limpet term wait.
+// People read a recording as soon as limpet term wait has told them that the program has ended. That is another program: here, another registry.
 func TestTheRecordingIsWholeWhenTheEndCanBeSeen(t *testing.T) {
 	dir, path := filepath.Join(t.TempDir(), "terminals"), filepath.Join(t.TempDir(), "cast")
 	r, other := openIn(t, dir, nil), openIn(t, dir, nil)

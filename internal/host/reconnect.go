@@ -245,8 +245,8 @@ func (h *Host) dialAgain(ctx context.Context) (link, connect.Hello, error) {
 	}
 }
 
-// other says why what was reached is not what was reached before; nil if it is. It compares the
-// IDs first: another machine has another boot ID, too.
+// other compares two answers to a dial, and returns why the later one is not of the same machine, or of the same boot of it; nil if it is. It
+// compares the machine IDs first, as another machine also has another boot ID.
 func other(before, now connect.Hello) error {
 	known := before.Machine != "" && now.Machine != ""
 	switch {
