@@ -145,9 +145,14 @@ func TestTheTailOfAnOutputWhoseFileIsGoneIsItsEnd(t *testing.T) {
 // its file has a hole then.
 func (h *host) holed() (ran object) {
 	h.t.Helper()
-	ran, _ = h.call("run_command", object{"command": "seq -f %07.0f 100000; until (( $(stat -Lc %b /proc/$$/fd/1) < 1200 )); do :; done", "timeout_seconds": 60})
+	ran, _ = h.call("run_command", object{"command": `
+		SECONDS=0
+		seq -f %07.0f 100000
+		until (( $(stat -Lc %b /proc/$$/fd/1) < 1200 || SECONDS > 20 )); do :; done
+		stat -L /proc/$$/fd/1 >&2`, "timeout_seconds": 60})
 	require.Equal(h.t, "exited", ran["status"])
 	require.EqualValues(h.t, 800_000, num(ran, "stdout_bytes"))
+	h.t.Logf("the file, which has a hole: %v", ran["stderr"])
 	return ran
 }
 

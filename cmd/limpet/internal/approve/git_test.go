@@ -14,7 +14,7 @@ import (
 	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
-// repository is one with two commits and a change, below a home without a configuration.
+// repository is one with two commits, a file that has changed and one that has not, below a home without a configuration.
 type repository struct {
 	t   *testing.T
 	dir string
@@ -29,7 +29,7 @@ func newRepository(t *testing.T) repository {
 	home := t.TempDir()
 	r := repository{t, filepath.Join(home, "repo"), []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "MARK=" + filepath.Join(home, "mark")}}
 	require.NoError(t, os.Mkdir(r.dir, 0o700))
-	r.must("git init -q && git config user.name a && git config user.email a@b && echo 1 >a && git add a && git commit -qm one && echo 2 >a && git commit -qam two && echo 3 >a")
+	r.must("git init -q && git config user.name a && git config user.email a@b && echo 1 >a && echo 1 >same && git add a same && git commit -qm one && echo 2 >a && git commit -qam two && echo 3 >a")
 	require.NoError(t, os.WriteFile(filepath.Join(home, "evil"), []byte("#!/bin/sh\ntouch \"$MARK\"\ncat 2>/dev/null\n"), 0o700))
 	return r
 }
@@ -77,7 +77,7 @@ func TestWhatGitWouldRunIsSeen(t *testing.T) {
 			ran := 0
 			for _, script := range reading {
 				before := approval.Judge(script, opts).Verdict
-				_, marked := r.run("touch a; " + script) // Git looks at a file again that was touched.
+				_, marked := r.run("touch a same; " + script) // Git looks at a file again that was touched, and writes the index if it is the same.
 				if marked {
 					ran++
 					assert.Equal(t, approval.Ask, before, script)
