@@ -95,7 +95,8 @@ func TestALineThatTheKernelWouldCutIsRefused(t *testing.T) {
 
 func TestAResizeIsSeenByTheProgramAndByTheScreen(t *testing.T) {
 	r := open(t, nil)
-	term := startSpec(t, r, terminal.Spec{Line: `trap 'stty size' WINCH; echo ready; while :; do read -r -t 1000 x; done`})
+	// A signal that comes just before the read is trapped only behind it.
+	term := startSpec(t, r, terminal.Spec{Line: `trap 'stty size' WINCH; echo ready; while :; do read -r -t 0.1 x; done`})
 	see(t, term, "ready")
 	require.NoError(t, term.Resize(terminal.Size{Cols: 132, Rows: 50}))
 	s := see(t, term, "50 132")

@@ -113,10 +113,11 @@ func TestATerminalInASandboxIsOne(t *testing.T) {
 	dir := testenv.TempDir(t)
 	outside := filepath.Join(testenv.TempDir(t), "x")
 	r := boxed(t, dir, nil)
+	// As in TestAResizeIsSeenByTheProgramAndByTheScreen.
 	term := startSpec(t, r, terminal.Spec{Line: `trap 'stty size' WINCH; tty; stty size; test -t 0 && test -t 1 && test -t 2 && echo three
 		(: </dev/tty) && echo controlling; ls -l /proc/self/fd | grep -c ptmx
 		touch inside && echo wrote; touch ` + outside + ` && echo escaped; ls ` + r.Dir() + ` && echo registry
-		echo "$TERM"; echo ready; while read -r -t 1000 x || (($? > 128)); do [[ $x ]] && break; done; echo "read $x"`})
+		echo "$TERM"; echo ready; while read -r -t 0.1 x || (($? > 128)); do [[ $x ]] && break; done; echo "read $x"`})
 	see(t, term, `(?m)^ready$`)
 	require.NoError(t, term.Resize(terminal.Size{Cols: 91, Rows: 31}))
 	see(t, term, `(?m)^31 91$`)
