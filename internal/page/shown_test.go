@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -159,6 +160,9 @@ func TestASlowStreamGetsAScreen(t *testing.T) {
 		if h.Kind == "screen" {
 			screens++
 			assert.Greater(t, h.Offset, int64(sent), "it is painted behind a gap")
+			if bytes.Contains(h.ANSI, []byte("end")) {
+				assert.Greater(t, h.Offset, int64(printed))
+			}
 		}
 	}
 	assert.Positive(t, screens)
