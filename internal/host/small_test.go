@@ -25,7 +25,7 @@ import (
 )
 
 // agents is a directory in which cmd/limpet-connect was built once, for this processor; buildAgents makes it, and TestMain removes it.
-// In ./test all it is there for amd64 and arm64, for one of which everything must be compiled.
+// ./test all has it built for amd64 and for arm64. The gate does not: for another processor than this one all of Go's library is compiled first.
 var (
 	agents      string
 	buildAgents = sync.OnceValues(func() (said []byte, err error) {
