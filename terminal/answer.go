@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"slices"
 	"time"
 
 	"github.com/limpet-sh/limpet/terminal/screen"
@@ -19,19 +18,31 @@ const mostAnswers = 4 << 10
 // more that it wants.
 const answerPatience = time.Second
 
+// answersTo is for the one that reads, who has the output seen up to the end of the last request for the cursor, and no further: where it stands
+// is asked between two moves of it. It returns how much that was.
+func (p *program) answersTo(asked []screen.Query) (answers [][]byte, seen int) {
+	size, _ := p.display.history.size(p.out.end)
+	for _, q := range asked {
+		var cursor screen.Cursor
+		if wantsCursor(q) {
+			p.out.commit(q.End-seen, nil)
+			seen = q.End
+			cursor, size = p.display.cursor()
+		}
+		answers = append(answers, q.Answer(cursor, size))
+	}
+	return answers, seen
+}
+
 // answer is for the one that reads, which must not wait.
-func (p *program) answer(asked []screen.Query) {
-	var (
-		cursor  screen.Cursor
-		size, _ = p.display.history.size(p.out.end)
-	)
-	if slices.ContainsFunc(asked, wantsCursor) {
-		cursor, size = p.display.cursor()
+func (p *program) answer(answers [][]byte) {
+	if len(answers) == 0 {
+		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, q := range asked {
-		if a := q.Answer(cursor, size); len(p.answers)+len(a) <= mostAnswers {
+	for _, a := range answers {
+		if len(p.answers)+len(a) <= mostAnswers {
 			p.answers = append(p.answers, a...)
 		}
 	}

@@ -148,6 +148,15 @@ func TestWhatProgramsAskTheirTerminalIsAnswered(t *testing.T) {
 	assert.Contains(t, output(t, term), `$'\E[2;3' $'\E[?62;22' $'\E[8;24;80' end`)
 }
 
+// Vim asks so, to see how wide a character is, and goes on printing: with another answer it is wrong, or takes that for F3.
+func TestTheCursorIsWhereItStoodWhenItWasAskedFor(t *testing.T) {
+	term := startSpec(t, open(t, nil), terminal.Spec{
+		Line: `stty raw -echo; printf 'ab\033[6ncd\r\n\033[5n\033[6n\033[10;7H\033[?6n\033[H\033[c'; IFS= read -rsd c a; printf '%q end' "$a"`,
+	})
+	ended(t, term)
+	assert.Contains(t, output(t, term), `$'\E[1;3R\E[0n\E[2;1R\E[?10;7R\E[?62;22' end`)
+}
+
 // Who asks and does not read must not hold up what it prints.
 func TestAFloodOfQuestionsHoldsNothingUp(t *testing.T) {
 	term := startSpec(t, open(t, nil), terminal.Spec{Line: `stty raw -echo; for ((i = 0; i < 20000; i++)); do printf '\033[6n\033[c\033[18t'; done; echo end`})

@@ -93,15 +93,14 @@ func (p *program) took(data []byte) {
 	start := p.out.end // Nobody else writes it.
 	p.display.history.printed(start, now)
 	p.lastOutput.Store(int64(now.Sub(epoch)))
-	p.out.commit(len(data), known)
+	answers, seen := p.answersTo(asked)
+	p.out.commit(len(data)-seen, known)
 	if end := start + int64(len(data)); end >= p.feedAt {
 		if p.display.feedAhead() {
 			p.feedAt = end + p.out.limit/2
 		}
 	}
-	if len(asked) > 0 {
-		p.answer(asked)
-	}
+	p.answer(answers)
 }
 
 // mostQueries bounds what one read may ask for.

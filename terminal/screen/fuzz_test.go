@@ -93,7 +93,10 @@ func FuzzScanner(f *testing.F) {
 		whole.Scan(in, func(q screen.Query) { all = append(all, q) })
 		for rest := in; len(rest) > 0; {
 			n := min(int(piece)+1, len(rest))
-			pieces.Scan(rest[:n], func(q screen.Query) { some = append(some, q) })
+			pieces.Scan(rest[:n], func(q screen.Query) {
+				q.End += len(in) - len(rest)
+				some = append(some, q)
+			})
 			rest = rest[n:]
 		}
 		assert.Equal(t, all, some)

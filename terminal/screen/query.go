@@ -40,13 +40,14 @@ const (
 type Query struct {
 	Kind   QueryKind
 	Number int // of the mode or the color
+	End    int // the request ends behind so many of the bytes that Scan got: its answer is of then
 
 	state byte // what DECRPM says: 0 unknown, 1 set, 2 reset
 	top   int  // rows count from here
 	bell  bool // the answer ends as the request did
 }
 
-// Answer returns what xterm would answer, nil where we never do. All of it is made of numbers
+// Answer returns what xterm would answer, nil where we never do. The cursor and the size are those at [Query.End]. All of it is made of numbers
 // and of words of our own: nothing that the program printed comes back.
 func (q Query) Answer(cursor Cursor, size Size) []byte {
 	str := func(format string, args ...any) []byte { return fmt.Appendf(nil, format, args...) }

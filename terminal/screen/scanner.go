@@ -38,9 +38,10 @@ func (l *lexer) next(b byte) action {
 // Scan takes the next bytes that the program printed. query may be nil; it is called for
 // each request, in their order, and must not use the Scanner.
 func (s *Scanner) Scan(p []byte, query func(Query)) {
+	all := len(p)
 	for len(p) > 0 {
 		if s.state != ground {
-			p = p[s.sequence(p, query):]
+			p = p[s.sequence(p, all-len(p), query):]
 			continue
 		}
 		n := bytes.IndexByte(p, esc)
@@ -54,13 +55,13 @@ func (s *Scanner) Scan(p []byte, query func(Query)) {
 	}
 }
 
-// sequence takes the bytes of a sequence up to its end, and returns how many these are.
-func (s *Scanner) sequence(p []byte, query func(Query)) (n int) {
+// sequence takes the bytes of a sequence up to its end, and returns how many these are. Before them Scan got others.
+func (s *Scanner) sequence(p []byte, before int, query func(Query)) (n int) {
 	for n < len(p) && s.state != ground {
 		b := p[n]
 		n++
 		if act := s.next(b); act > actText {
-			s.act(act, b, query)
+			s.act(act, b, before+n, query)
 		}
 		if s.state == stringData && int(s.length) == len(s.data) {
 			for n < len(p) && p[n] >= ' ' { // Images are long.
@@ -108,7 +109,7 @@ func (s *Scanner) text(p []byte) {
 	}
 }
 
-func (s *Scanner) act(act action, b byte, query func(Query)) {
+func (s *Scanner) act(act action, b byte, end int, query func(Query)) {
 	switch act {
 	case actControl:
 		s.modal.control(b)
@@ -118,18 +119,21 @@ func (s *Scanner) act(act action, b byte, query func(Query)) {
 		if kind, ok := s.asks(); !ok {
 			s.modal.csi(&s.parser)
 		} else if query != nil {
-			query(s.query(kind))
+			query(s.query(kind, end))
 		}
 	case actStringEnd:
 		if query != nil {
-			s.stringQueries(query)
+			s.stringQueries(func(q Query) {
+				q.End = end
+				query(q)
+			})
 		}
 	}
 }
 
 // query fills in what a request asks for.
-func (s *Scanner) query(kind QueryKind) Query {
-	q := Query{Kind: kind}
+func (s *Scanner) query(kind QueryKind, end int) Query {
+	q := Query{Kind: kind, End: end}
 	switch kind {
 	case QueryMode, QueryModePrivate:
 		q.Number = s.param(0, 0)
