@@ -65,8 +65,8 @@ func (o Options) programFor(system, arch string) (program, error) {
 	if o.Agents != "" {
 		dirs = append(dirs, o.Agents)
 	}
-	if self, err := os.Executable(); err == nil {
-		dirs = append(dirs, filepath.Dir(self))
+	if beside := proc.ExecutableDir(); beside != "" {
+		dirs = append(dirs, beside)
 	}
 	var passed []error
 	for _, dir := range dirs {

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -11,8 +12,8 @@ import (
 // standIn is what Self returns; empty if it is this program.
 var standIn string
 
-// StandIn has Self be another executable, which can do what this program would execute itself for. It is for tests, before they start
-// anything: see testenv.StandInVar.
+// StandIn has Self be another executable, which can do what this program would execute itself for, and ExecutableDir be where that is. It is for
+// tests, before they start anything: see testenv.StandInVar.
 func StandIn(path string) { standIn = path }
 
 // Self is this program's executable, also, where there is a /proc, when its file was replaced or removed since: the
@@ -30,6 +31,18 @@ func Self() string {
 		return os.Args[0]
 	}
 	return path
+}
+
+// ExecutableDir is the directory of this program's executable, with what was installed beside it; empty where that is not known.
+func ExecutableDir() string {
+	path := standIn
+	if path == "" {
+		var err error
+		if path, err = os.Executable(); err != nil {
+			return ""
+		}
+	}
+	return filepath.Dir(path)
 }
 
 // CloseInherited closes the descriptors that this program has inherited, from a number on, and keeps those from

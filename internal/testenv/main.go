@@ -13,8 +13,8 @@ const reaperVar = "LIMPET_TEST_REAPER"
 
 // StandInVar names a limpet that was built without the race detector, which makes a program start five times as slowly. Tests that are
 // built with it execute that limpet, and not themselves, for supervisors, keepers, and what is brought to other machines; others ignore
-// the variable. It is a whole limpet there, where a test binary is a part of one. ./test sets it, and ./test all does not: there the race
-// detector watches these, too.
+// the variable. It is a whole limpet there, where a test binary is a part of one. A limpet-OS-ARCH in the directory of the stand-in is what is
+// brought to other machines, as with an installed one. ./test sets it, and ./test all does not: there the race detector watches these, too.
 const StandInVar = "LIMPET_TEST_STAND_IN"
 
 // OwnReaper is the entry in the environment of a test binary, started by a test, that gives
