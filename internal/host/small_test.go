@@ -151,11 +151,11 @@ func TestTheSmallProgramKeepsSessionsJobsAndTerminals(t *testing.T) {
 	assert.Equal(t, "1\n", res.Stdout.String())
 }
 
-// The test's own program, or what stands in for it, is as a whole limpet: it keeps sessions that the small one goes on with, and the other way round.
+// The test's own program is as a whole limpet, as is what stands in for it: it keeps sessions that the small one goes on with, and the other way round.
 func TestSessionsOfAWholeLimpetAndOfASmallOneAreUpgradedToEachOther(t *testing.T) {
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
-	whole := dial(t, m.target, nil)
+	whole := dial(t, m.target, &host.Options{Executable: proc.Self()})
 	s, err := whole.Session(ctx, "s", &keeper.Spec{})
 	require.NoError(t, err)
 	exe := func(h *host.Host) string {
