@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,6 +64,18 @@ func TestManyJobsLeaveNothing(t *testing.T) {
 	}
 	all.Wait()
 	_ = r.Drain()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		t.Logf("there were %d goroutines and %d descriptors, and are:", goroutines, fds)
+		_ = pprof.Lookup("goroutine").WriteTo(t.Output(), 1) // The log cannot fail.
+		names, _ := filepath.Glob("/proc/self/fd/*")         // The pattern is right.
+		for _, name := range names {
+			to, _ := os.Readlink(name) // That of the list is gone.
+			t.Log(name, to)
+		}
+	})
 	testenv.Await(t, "no more goroutines and descriptors than before", func() bool {
 		g, f := settled()
 		return g <= goroutines+2 && f <= fds+2
@@ -73,6 +86,27 @@ func TestManyJobsLeaveNothing(t *testing.T) {
 		require.NoError(t, err)
 		return len(entries) <= 12
 	})
+}
+
+// A program may keep many of them, and for long.
+func TestAFinishedJobHoldsNoDescriptor(t *testing.T) {
+	testenv.NeedProc(t)
+	r := open(t, nil)
+	run := func() {
+		job := start(t, r, jobs.Spec{Command: "true"})
+		_, err := r.Wait(t.Context(), jobs.WaitOptions{IDs: []string{job.ID}})
+		require.NoError(t, err)
+	}
+	run()
+	testenv.Await(t, "its supervisor to end", func() bool { return len(testenv.Children()) == 0 })
+	before := testenv.FDs(t)
+	for range 10 {
+		run()
+	}
+	testenv.Await(t, "no more descriptors than before", func() bool { return testenv.FDs(t) <= before })
+	list, err := r.List(jobs.Filter{})
+	require.NoError(t, err)
+	assert.Len(t, list, 11)
 }
 
 // Many jobs, 64 of them in the night, that each write 10 MB/s, or as much as there is a processor for: memory and
