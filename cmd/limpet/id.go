@@ -62,11 +62,11 @@ func (w withID) elsewhere(cmd *cobra.Command, said string) (session string, ids 
 		}
 		for _, file := range all {
 			id := strings.TrimSuffix(file.Name(), ".json")
-			if strings.HasPrefix(id, w.prefix) && noun.Abbreviates(said, id) {
+			if strings.HasPrefix(id, w.prefix) {
 				ids = append(ids, id)
 			}
 		}
-		if len(ids) > 0 {
+		if ids = noun.Meant(said, ids); len(ids) > 0 {
 			return name, ids
 		}
 	}

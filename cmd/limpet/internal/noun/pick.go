@@ -10,27 +10,22 @@ import (
 // Pick finds the name that a user means by a text: the name that is equal to it, or else the only name that
 // begins with it. Found is false if no name does. If several do, the error is a [*UsageError].
 func Pick(cmd *cobra.Command, kind, said string, all []string) (name string, found bool, err error) {
-	return pick(cmd, kind+"s", kind, said, all, func(said, name string) bool { return strings.HasPrefix(name, said) })
+	like := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !strings.HasPrefix(name, said) })
+	return pick(cmd, kind+"s", kind, said, all, like)
 }
 
 // PickID is Pick for ids, such as job-make-k3x5qzpd. A part is enough: the beginning, with or without "job-", the
-// beginning of the random letters, or an end of the whole.
+// beginning of the random letters, or an end of the whole. See [Meant].
 func PickID(cmd *cobra.Command, kind, said string, all []string) (id string, found bool, err error) {
-	return pick(cmd, kind+"s", "id", said, all, Abbreviates)
+	return pick(cmd, kind+"s", "id", said, all, Meant(said, all))
 }
 
-func pick(cmd *cobra.Command, kinds, what, said string, all []string, means func(said, name string) bool) (string, bool, error) {
+func pick(cmd *cobra.Command, kinds, what, said string, all, like []string) (string, bool, error) {
 	if said == "" {
 		return "", false, Usagef(cmd, `"" is no %s; is a variable empty?`, what)
 	}
 	if slices.Contains(all, said) {
 		return said, true, nil
-	}
-	var like []string
-	for _, name := range all {
-		if means(said, name) {
-			like = append(like, name)
-		}
 	}
 	switch len(like) {
 	case 0:
@@ -41,11 +36,25 @@ func pick(cmd *cobra.Command, kinds, what, said string, all []string, means func
 	return "", false, Usagef(cmd, "%q means %d %s: %s; write more of the one that is meant", said, len(like), kinds, Some(like))
 }
 
-// Abbreviates reports whether a text is a part of an id by which that can be picked.
-func Abbreviates(said, id string) bool {
-	_, name, _ := strings.Cut(id, "-")
-	random := id[strings.LastIndex(id, "-")+1:]
-	return strings.HasPrefix(id, said) || strings.HasPrefix(name, said) || strings.HasPrefix(random, said) || strings.HasSuffix(id, said)
+// Meant returns the ids that a text may mean: those of what it names in full, as wc does job-wc-k3x5qzpd, or else those that it is a part of.
+// Random letters may begin as a name does.
+func Meant(said string, all []string) []string {
+	var named, like []string
+	for _, id := range all {
+		_, name, _ := strings.Cut(id, "-")
+		last := strings.LastIndex(name, "-")
+		random := name[last+1:]
+		switch {
+		case last >= 0 && name[:last] == said:
+			named = append(named, id)
+		case strings.HasPrefix(id, said), strings.HasPrefix(name, said), strings.HasPrefix(random, said), strings.HasSuffix(id, said):
+			like = append(like, id)
+		}
+	}
+	if len(named) > 0 {
+		return named
+	}
+	return like
 }
 
 // Near returns the ids that may be what was meant by a text that picks none.

@@ -13,9 +13,20 @@ func TestAPartOfAnIDMeansIt(t *testing.T) {
 		"job-make-abcdefgh": true, "job-make-": true, "make": true, "make-ab": true, "abc": true, "fgh": true, "abcdefgh": true,
 		"ake": false, "bcd": false, "job-b": false,
 	} {
-		assert.Equal(t, want, noun.Abbreviates(said, "job-make-abcdefgh"), said)
+		assert.Equal(t, want, len(noun.Meant(said, []string{"job-make-abcdefgh"})) == 1, said)
 	}
-	assert.True(t, noun.Abbreviates("abc", "job-abcdefgh"))
+	assert.Len(t, noun.Meant("abc", []string{"job-abcdefgh"}), 1)
+}
+
+// Random letters and longer names may begin as a name does.
+func TestANameInFullMeansNoOther(t *testing.T) {
+	all := []string{"job-cat-wcv6ccf7", "job-wc-f223jta7", "job-make-test-abcdefgh", "job-make-bcdefghi", "job-make-cdefghij", "job-wcdefghi"}
+	for said, want := range map[string][]string{
+		"wc": {"job-wc-f223jta7"}, "make": {"job-make-bcdefghi", "job-make-cdefghij"}, "make-test": {"job-make-test-abcdefgh"},
+		"wcv": {"job-cat-wcv6ccf7"}, "mak": all[2:5], "wcd": {"job-wcdefghi"}, "make-": all[2:5], "none": nil,
+	} {
+		assert.Equal(t, want, noun.Meant(said, all), said)
+	}
 }
 
 func TestWhatResemblesAnIDIsNear(t *testing.T) {
