@@ -18,20 +18,21 @@ const mostAnswers = 4 << 10
 // more that it wants.
 const answerPatience = time.Second
 
-// answersTo is for the one that reads, who has the output seen up to the end of the last request for the cursor, and no further: where it stands
-// is asked between two moves of it. It returns how much that was.
-func (p *program) answersTo(asked []screen.Query) (answers [][]byte, seen int) {
+// answersTo returns the answers to the requests of one read. The output behind a request may move the cursor again: so it commits the output
+// up to each request for the cursor before it looks where that stands, and returns how many bytes it has committed. Only the goroutine that
+// reads may call it.
+func (p *program) answersTo(asked []screen.Query) (answers [][]byte, committed int) {
 	size, _ := p.display.history.size(p.out.end)
 	for _, q := range asked {
 		var cursor screen.Cursor
 		if wantsCursor(q) {
-			p.out.commit(q.End-seen, nil)
-			seen = q.End
+			p.out.commit(q.End-committed, nil)
+			committed = q.End
 			cursor, size = p.display.cursor()
 		}
 		answers = append(answers, q.Answer(cursor, size))
 	}
-	return answers, seen
+	return answers, committed
 }
 
 // answer is for the one that reads, which must not wait.

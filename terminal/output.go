@@ -93,8 +93,12 @@ func (p *program) took(data []byte) {
 	start := p.out.end // Nobody else writes it.
 	p.display.history.printed(start, now)
 	p.lastOutput.Store(int64(now.Sub(epoch)))
-	answers, seen := p.answersTo(asked)
-	p.out.commit(len(data)-seen, known)
+	var answers [][]byte
+	committed := 0
+	if len(asked) > 0 {
+		answers, committed = p.answersTo(asked)
+	}
+	p.out.commit(len(data)-committed, known)
 	if end := start + int64(len(data)); end >= p.feedAt {
 		if p.display.feedAhead() {
 			p.feedAt = end + p.out.limit/2
