@@ -82,7 +82,7 @@ func (r *Registry) mind(j *job) {
 			asked = r.tellWait(j, &f, asked)
 			r.settle(j, &f, ran)
 			if state.Finished() && !f.present.Supervisor && len(f.orphans) == 0 {
-				j.release() // It may be kept for long.
+				j.release() // The job may be kept for long, and its supervisor has ended.
 				r.retire.soon()
 				return
 			}

@@ -208,8 +208,8 @@ func TestTheSmallProgramSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
-// For a system as this one a file in Agents is optional: what does not fit is passed over, told, and what is beside this program is brought, or this
-// program.
+// For a system like this one a file in Agents is optional. A file that does not fit is passed over, and the caller is told. Then the file beside this
+// program is brought; if there is none, this program.
 func TestAProgramForThisSystemIsTakenFromAgents(t *testing.T) {
 	name := "limpet-linux-" + runtime.GOARCH
 	broken, ours := testenv.TempDir(t), filepath.Dir(small(t, runtime.GOARCH))

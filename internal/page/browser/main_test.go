@@ -68,8 +68,8 @@ func runAll(m *testing.M) (code int) {
 	return m.Run()
 }
 
-// installed is the chromium that the tests use; empty if there is none. The tests see no difference between chromium and its headless shell, which
-// has no part for windows and takes less than half of the processor's time: so that comes first, but for ./test all, measurements and pictures.
+// installed returns the path of the browser for the tests; empty if there is none. The headless shell of chromium has no windows, and takes less than
+// half of the processor's time. The tests pass in both, so it comes first. ./test all, measurements and pictures prefer chromium itself.
 func installed() string {
 	names := []string{"chromium-headless-shell", "chromium"}
 	if testenv.All() || *measure > 0 || *pictures != "" {
