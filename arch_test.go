@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 const module = "github.com/limpet-sh/limpet"
@@ -110,6 +112,7 @@ func ours(names ...string) []string {
 }
 
 func TestImportsPointDownOnly(t *testing.T) {
+	testenv.Slow(t)
 	rules := []struct {
 		pkg    string   // and what is below it; empty: every package
 		except []string // packages below it
@@ -191,6 +194,7 @@ func TestTheProgramThatIsBroughtHasOnlyTheFarSide(t *testing.T) {
 }
 
 func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
+	testenv.Slow(t)
 	for _, p := range packages(t) {
 		if len(p.GoFiles) == 0 {
 			continue // Tests alone.
@@ -211,6 +215,7 @@ func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
 const longestFile = 450
 
 func TestNoFileIsTooLong(t *testing.T) {
+	testenv.Slow(t)
 	for _, p := range packages(t) {
 		for _, file := range slices.Concat(p.GoFiles, p.IgnoredGoFiles) {
 			b, err := os.ReadFile(filepath.Join(p.Dir, file))
@@ -236,6 +241,7 @@ var underUmask = map[string]string{
 
 // Under a umask as 777 limpet could not open again what it has made: see package private.
 func TestWhatIsMadeDoesNotDependOnTheUmask(t *testing.T) {
+	testenv.Slow(t)
 	used := make(map[string]bool)
 	for _, p := range packages(t) {
 		tests := []string{"bench", "internal/tools", "internal/page/browser", "internal/testenv", "internal/conformance", "transport/transporttest", "session/sessiontest"}

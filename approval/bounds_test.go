@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 // A script that is as long as may be, or that makes long words of short ones, costs no more memory than its length explains, and so not much time.
 func TestAJudgementIsBounded(t *testing.T) {
+	testenv.Slow(t)
 	const longest = 60 << 10
 	of := func(part string) string { return strings.Repeat(part, longest/len(part)) }
 	var twice strings.Builder

@@ -12,6 +12,7 @@ import (
 	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/command"
 	quote "github.com/limpet-sh/limpet/internal/script"
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/sandbox"
 )
 
@@ -198,6 +199,7 @@ func workplace(t *testing.T) (workspace string, policy sandbox.Policy, opts *app
 }
 
 func TestNoWayAroundASandboxIsAllowed(t *testing.T) {
+	testenv.Slow(t)
 	workspace, _, opts := workplace(t)
 	opts.Confined.Privileges = true
 	list := scripts(t, "confined.txt")

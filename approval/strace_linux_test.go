@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/approval"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 // traced are scripts that are allowed. They run for real, in a sandbox.
@@ -125,6 +126,7 @@ func isFinding(j approval.Judgement, program string) bool {
 
 // Each program that an allowed script starts is one of its findings, and it opens no file for writing and changes none.
 func TestAllowedScriptsDoWhatWasFound(t *testing.T) {
+	testenv.Slow(t)
 	tr := newTracer(t)
 	for _, script := range traced {
 		j := approval.Judge(script, nil)

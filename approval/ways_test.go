@@ -10,6 +10,7 @@ import (
 
 	"github.com/limpet-sh/limpet/approval"
 	quote "github.com/limpet-sh/limpet/internal/script"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 var breaks = strings.NewReplacer("␤", "\n", "␍", "\r")
@@ -38,6 +39,7 @@ func TestNoWayAroundIsAllowed(t *testing.T) {
 
 // A script that is not allowed is not allowed in another dress either.
 func TestNoWayAroundIsAllowedInsideOfAnother(t *testing.T) {
+	testenv.Slow(t)
 	for _, script := range scripts(t, "ways.txt") {
 		for _, dress := range []string{"ls\n%s", "{ %s\n}", "(%s\n)", "echo \"$(%s\n)\"", "if true; then\n%s\nfi", "ls | { %s\n}", "true && {\n%s\n}", "cat <(%s\n)", "for f in a; do\n%s\ndone", "! {\n%s\n}"} {
 			dressed := strings.ReplaceAll(dress, "%s", script)

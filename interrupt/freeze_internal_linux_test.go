@@ -10,12 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/proc"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 // On a busy machine each child of a shell may have ended before it can be stopped. The
 // shell uses processor time meanwhile, but does not compute: to signal it now would be to
 // do so at a bad moment.
 func TestAShellThatStartsProgramsDoesNotCompute(t *testing.T) {
+	testenv.Slow(t)
 	const patience = 30 * time.Second
 	cmd := exec.Command("bash", "-c", "while :; do /bin/true; done")
 	require.NoError(t, cmd.Start())

@@ -88,6 +88,7 @@ func TestARecordWithoutANameIsWrittenAllTheSame(t *testing.T) {
 // The look is cheap only while the directory itself does not change: that must hide
 // nothing, neither right after the start nor later.
 func TestDamageSeesWhatWasPutInTheFilesPlace(t *testing.T) {
+	testenv.Slow(t)
 	plant := map[string]func(path string) error{
 		"a pipe":            func(path string) error { return unix.Mkfifo(path, 0o600) },
 		"a directory":       func(path string) error { return os.Mkdir(path, 0o700) },

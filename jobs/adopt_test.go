@@ -85,6 +85,7 @@ func TestAnAdoptedCommandOutlivesItsSupervisorForAMomentOnly(t *testing.T) {
 }
 
 func TestACommandThatHasEndedIsStoppedAtOnceThoughNobodyReads(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	dir := testenv.TempDir(t)
 	sh := shellIn(t, dir)
@@ -98,6 +99,7 @@ func TestACommandThatHasEndedIsStoppedAtOnceThoughNobodyReads(t *testing.T) {
 }
 
 func TestAnAdoptedCommandIsStoppedAsAJobIs(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	dir := testenv.TempDir(t)
 	sh := shellIn(t, dir)

@@ -190,6 +190,7 @@ func TestTheLastLineMatchesWithoutANewline(t *testing.T) {
 // A pattern that matches 10 000 lines a second gives a bounded number of events and a
 // count, and then none: the job's end is told instead.
 func TestAFloodOfMatchesIsCountedAndThenSwitchedOff(t *testing.T) {
+	testenv.Slow(t)
 	k := &taker{}
 	r := open(t, &jobs.Options{OnEvent: k.take, Watch: jobs.WatchLimits{PerJob: 200 * time.Millisecond}})
 	job := start(t, r, jobs.Spec{Command: `until [[ -e stop ]]; do seq 1 10; done`, Watch: []string{"."}, Dir: t.TempDir()})
@@ -212,6 +213,7 @@ func TestAFloodOfMatchesIsCountedAndThenSwitchedOff(t *testing.T) {
 }
 
 func TestTheBreakerTellsOfItself(t *testing.T) {
+	testenv.Slow(t)
 	k := &taker{}
 	r := open(t, &jobs.Options{OnEvent: k.take, Watch: jobs.WatchLimits{Burst: 3, BurstWindow: time.Hour, Break: 300 * time.Millisecond}})
 	for range 3 + 1 { // And not more: a late one would be told, after the release.

@@ -17,6 +17,7 @@ import (
 
 // Whoever may write to the directory may put there what he likes. Nobody waits for it.
 func TestWhatIsNoFileHangsNobody(t *testing.T) {
+	testenv.Slow(t)
 	for _, file := range []string{"exit.json", "owner.json", "spec.json", "process.json", "beat", "control", "stdin", "events.jsonl", "log/0000000000000000003-1"} {
 		t.Run(file, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "jobs")
@@ -50,6 +51,7 @@ func TestPathsAndEnvironmentsNeedNotBeUTF8(t *testing.T) {
 
 // A job stops its supervisor, which has the same user.
 func TestAJobThatStopsItsSupervisorIsStoppedAllTheSame(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	r := open(t, nil)
 	job := start(t, r, jobs.Spec{Command: "read x; kill -STOP $PPID; exit 3", Stdin: true})

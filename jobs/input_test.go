@@ -33,6 +33,7 @@ func TestAJobReadsWhatIsWritten(t *testing.T) {
 }
 
 func TestEndOfFileComesBehindAllThatWasWritten(t *testing.T) {
+	testenv.Slow(t)
 	r := open(t, nil)
 	for range 20 {
 		job := start(t, r, jobs.Spec{Command: "wc -c", Stdin: true})
@@ -83,6 +84,7 @@ func TestWritingSaysWhyItCannotBe(t *testing.T) {
 }
 
 func TestAJobOnATerminal(t *testing.T) {
+	testenv.Slow(t)
 	r := open(t, nil)
 	job := start(t, r, jobs.Spec{
 		Command: `tty >/dev/null && stty size && echo $TERM; trap 'stty size' WINCH; while read -p '> ' x; do echo "got $x"; done; echo bye`,
@@ -106,6 +108,7 @@ func TestAJobOnATerminal(t *testing.T) {
 
 // Ctrl-C is typed at the terminal, and interrupts what is in its foreground.
 func TestCtrlCReachesTheForegroundProgram(t *testing.T) {
+	testenv.Slow(t)
 	r := open(t, nil)
 	job := start(t, r, jobs.Spec{Command: `bash --norc -i`, PTY: true})
 	// What prints is in the foreground by then. Between two commands of a line nobody is: the
@@ -134,6 +137,7 @@ func TestAJobOnATerminalThatReadsNothingEnds(t *testing.T) {
 
 // All that was written to a terminal before the end is there.
 func TestATerminalsLastWordsAreKept(t *testing.T) {
+	testenv.Slow(t)
 	r := open(t, nil)
 	for range 30 {
 		_, out := run(t, r, jobs.Spec{Command: "seq 1 2000", PTY: true})

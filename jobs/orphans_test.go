@@ -58,6 +58,7 @@ func sortedPIDs(job jobs.Job) (pids []int) {
 }
 
 func TestTheProcessesOfAKilledSupervisorAreShownAndStopped(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	for _, lifetime := range []jobs.Lifetime{jobs.Detached, jobs.WithProgram} {
 		r := open(t, nil)
@@ -93,6 +94,7 @@ func TestTheProcessesOfAKilledSupervisorAreShownAndStopped(t *testing.T) {
 
 // The job has ended, and what it has started has not.
 func TestTheChildrenOfALostJobAreShownAndStopped(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	r := open(t, nil)
 	job := start(t, r, jobs.Spec{Command: leaves + "echo $$; wait", Lifetime: jobs.Detached})
@@ -130,6 +132,7 @@ func TestTheChildrenOfALostJobAreShownAndStopped(t *testing.T) {
 
 // The supervisor has recorded the end, and waited for what the job had left.
 func TestWhatAJobHasLeftIsStoppedWithoutItsSupervisor(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	r := open(t, nil)
 	job, _ := run(t, r, jobs.Spec{Command: leaves + "exit 3", Lifetime: jobs.Detached})
@@ -150,6 +153,7 @@ func TestWhatAJobHasLeftIsStoppedWithoutItsSupervisor(t *testing.T) {
 }
 
 func TestTheChildrenOfALostJobEndWithItsProgram(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	dir := t.TempDir()
 	p := play(t, "hold", dir)
@@ -209,6 +213,7 @@ func TestItIsNotKnownWhenAJobEndedThatNobodyLookedAfter(t *testing.T) {
 
 // An owner that has shown how long a job had run does not report less afterwards.
 func TestALostJobHasRunForAsLongAsItWasShown(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	k := &taker{}
 	r := open(t, &jobs.Options{OnEvent: k.take})

@@ -193,6 +193,7 @@ func TestBashsOwnNoiseIsNoOutput(t *testing.T) {
 // Readers follow without gaps and without duplicates, as many as like, at their own
 // speed.
 func TestFollowersGetEverythingOnce(t *testing.T) {
+	testenv.Slow(t)
 	r := open(t, &jobs.Options{OutputLimit: 8 << 20})
 	ctx := testenv.Context(t)
 	job := start(t, r, jobs.Spec{Command: "for ((i = 0; i < 200; i++)); do seq $((i * 100)) $((i * 100 + 99)); done"})

@@ -91,6 +91,7 @@ func TestMatchesThatWereDroppedAreNotToldAgain(t *testing.T) {
 
 // Nothing is lost if nobody was told of it, and nothing is kept for each match that nobody takes.
 func TestMatchesThatWereDroppedAreFoundAgainIfThatWasNotTold(t *testing.T) {
+	testenv.Slow(t)
 	s := speak(t)
 	for n := range 4 {
 		s.line(2*n + 1)

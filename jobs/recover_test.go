@@ -104,6 +104,7 @@ func (p *program) start(t *testing.T, spec jobs.Spec) (id string) {
 }
 
 func TestAfterAKillEveryJobIsFoundAsItIs(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	dir, fifo := t.TempDir(), fifoDir(t)
 	require.NoError(t, syscall.Mkfifo(filepath.Join(fifo, "fifo2"), 0o600))
@@ -273,6 +274,7 @@ func startOf(t *testing.T, pid int) uint64 {
 }
 
 func TestOpenWaitsForOwnersThatAreBrief(t *testing.T) {
+	testenv.Slow(t)
 	dir := t.TempDir()
 	first, err := jobs.Open(dir, &jobs.Options{Brief: true})
 	require.NoError(t, err)
@@ -321,6 +323,7 @@ func opening(dir string, opts *jobs.Options) (<-chan *jobs.Registry, <-chan erro
 }
 
 func TestOneProgramOwnsARegistryAndOthersRead(t *testing.T) {
+	testenv.Slow(t)
 	dir := t.TempDir()
 	p := play(t, "hold", dir)
 	id := p.start(t, jobs.Spec{Command: "echo hello; read x; exit 6", Stdin: true, Lifetime: jobs.WithProgram, Notify: true})

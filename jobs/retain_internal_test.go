@@ -210,6 +210,7 @@ func TestADirectoryOfOthersIsRefused(t *testing.T) {
 
 // Whoever forgets a job does so when its start is through, or finds it still running.
 func TestForgettingIsSafeBesideStarting(t *testing.T) {
+	testenv.Slow(t)
 	r, _ := opened(t, Options{})
 	done := make(chan struct{})
 	go func() {

@@ -188,6 +188,7 @@ func TestTheEnvironmentIsWrittenNowhere(t *testing.T) {
 }
 
 func TestATimeoutEndsAJobAndSaysSo(t *testing.T) {
+	testenv.Slow(t)
 	r := open(t, nil)
 	// What is printed before it must come in time on a busy machine too.
 	job, out := run(t, r, jobs.Spec{Command: "echo before; sleep 1000; echo after", Timeout: time.Second})

@@ -19,6 +19,7 @@ import (
 )
 
 func TestStopEndsTheWholeTree(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	r := open(t, nil)
 	ladder := interrupt.Ladder{{Signal: syscall.SIGTERM, Grace: 100 * time.Millisecond}}
@@ -54,6 +55,7 @@ func TestStopEndsTheWholeTree(t *testing.T) {
 
 // What a job has left running belongs to it until that has ended.
 func TestWhatAJobHasLeftIsKnownAndCanBeStopped(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	r := open(t, nil)
 	job, _ := run(t, r, jobs.Spec{Command: "setsid bash -c 'echo $$; read x <fifo; echo late; sleep 1000' & until [[ -s /dev/null || $(jobs) ]]; do :; done; exit 2", Dir: fifoDir(t)})
@@ -158,6 +160,7 @@ func TestAllOfATaskCanBeFoundAndStopped(t *testing.T) {
 
 // The state is never "running" for what does not run: killed from outside, or a zombie.
 func TestTheStateOfAJobIsTrue(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	r := open(t, nil)
 	job := start(t, r, jobs.Spec{Command: "exec sleep 1000"})

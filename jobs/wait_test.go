@@ -47,6 +47,7 @@ func TestAWaitEndsWithTheFirstOfSeveralJobs(t *testing.T) {
 }
 
 func TestAWaitForAPatternFindsWhatWasAndWhatComes(t *testing.T) {
+	testenv.Slow(t)
 	r := open(t, nil)
 	job := start(t, r, jobs.Spec{Command: `echo "listening on 8080"; read x; printf '\e[32mready\e[0m: '; read x; exit 3`, Stdin: true})
 	m := until(t, r, job.ID, `on (\d+)$`)

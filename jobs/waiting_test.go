@@ -41,6 +41,7 @@ func told(t *testing.T, r *jobs.Registry) jobs.Event {
 
 // Who looks at a job sees what it asks for, and who started it with Notify is told, once for each question.
 func TestAJobThatAsksIsNoticedAndTold(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	r := open(t, nil)
 	job := start(t, r, jobs.Spec{Command: `read -rsp 'secret: ' x; echo; read -rp 'name? ' y; read -rp 'really? ' z; echo bye`, PTY: true, Notify: true})
@@ -122,6 +123,7 @@ func TestAJobThatGoesOnByItselfWaitsNoMore(t *testing.T) {
 
 // The next owner of a job does not tell again what the one before has told.
 func TestAQuestionIsToldOnceThoughTheRegistryIsOpenedAgain(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	dir := t.TempDir()
 	r, err := jobs.Open(dir, nil)

@@ -92,6 +92,7 @@ func TestWhatIsNotApprovedDoesNotRunAndSaysWhatToDo(t *testing.T) {
 }
 
 func TestWhatIsTypedIsApproved(t *testing.T) {
+	testenv.Slow(t)
 	var mu sync.Mutex
 	refuse := false
 	h, a := approving(t, setup{}, func(context.Context, session.Action) error {
@@ -153,6 +154,7 @@ func TestWhoAsksKnowsTheCall(t *testing.T) {
 
 // A form that comes back without a choice, or not at all, has decided nothing, whatever the client says that its user did.
 func TestOnlyAChoiceOfThePersonCounts(t *testing.T) {
+	testenv.Slow(t)
 	for name, c := range map[string]struct {
 		result *mcp.ElicitResult
 		err    error

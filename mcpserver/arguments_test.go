@@ -13,6 +13,7 @@ import (
 )
 
 func TestNamesAndTypesThatModelsKnowFromElsewhereAreUnderstood(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{})
 	h.call("run_command", object{"command": "cd /usr"})
 	for _, row := range []struct {

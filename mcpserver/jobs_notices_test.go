@@ -46,6 +46,7 @@ func TestTheEndOfAJobIsToldOnce(t *testing.T) {
 }
 
 func TestAnEndThatAnAnswerHasShownIsNoNotice(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{})
 	for name, look := range map[string]func(id string) object{
 		"poll":       func(id string) object { out, _ := h.call("job_poll", object{"job": id}); return out },

@@ -108,6 +108,7 @@ func TestJobsOfTwoSessionsAreListedApart(t *testing.T) {
 }
 
 func TestALeftoverOfAJobIsListedAsRunning(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{})
 	id := h.background("default", "sleep 1000 >/dev/null 2>&1 & exit 5", nil)
 	job := h.ended(id)
@@ -124,6 +125,7 @@ func TestALeftoverOfAJobIsListedAsRunning(t *testing.T) {
 }
 
 func TestJobKillEndsAJobWithAllThatItHasStarted(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{})
 	id := h.background("default", "trap '' INT TERM; sleep 1000 & (setsid sleep 1001 & echo $!; wait); wait", nil)
 	pid := h.printed(id, `^\d+$`)["match"].(object)["text"].(string)
@@ -158,6 +160,7 @@ func TestAJobsTimeoutStopsIt(t *testing.T) {
 }
 
 func TestACommandThatIsMovedToTheBackgroundIsAJob(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{})
 	script, open := gated(t, "echo last; exit 4")
 	out, text := h.call("run_command", object{"command": "echo first; " + script, "timeout_seconds": 0.2, "on_timeout": "background"})

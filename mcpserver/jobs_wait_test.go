@@ -44,6 +44,7 @@ func TestJobWaitFromAnOffsetWaitsForWhatComes(t *testing.T) {
 }
 
 func TestJobWaitFindsAPromptWithoutNewline(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{})
 	id := h.background("default", "printf 'Your name? '; read -r name; echo hello $name", object{"keep_stdin_open": true})
 	h.printed(id, `name\? $`)
@@ -99,6 +100,7 @@ func TestATimeoutOfJobWaitLetsTheJobRunOn(t *testing.T) {
 
 // TestJobWaitMayBeLongerThanTheRegistryWaits has a registry that waits for a moment.
 func TestJobWaitMayBeLongerThanTheRegistryWaits(t *testing.T) {
+	testenv.Slow(t)
 	with := setup{}
 	with.sessions.Jobs = &jobs.Options{MaxWait: 5 * time.Millisecond}
 	h := connect(t, with)
@@ -113,6 +115,7 @@ func TestJobWaitMayBeLongerThanTheRegistryWaits(t *testing.T) {
 }
 
 func TestJobWaitIsBoundedByTheServersLongest(t *testing.T) {
+	testenv.Slow(t)
 	with := setup{}
 	with.server.Timeout, with.server.MaxTimeout = 50*time.Millisecond, 100*time.Millisecond
 	h := connect(t, with)

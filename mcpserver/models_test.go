@@ -43,6 +43,7 @@ func asHostsDo(t *testing.T, res *mcp.CallToolResult) (text string, pictures [][
 // What a model needs for its next call, or to know how the last one went, is in the text of
 // each tool: ids, offsets, exit codes, and what is left out.
 func TestAModelSeesWhatItNeedsThoughHostsDropTheTextBesideData(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{plain: true})
 	tools, err := h.ListTools(testenv.Context(t), nil)
 	require.NoError(t, err)

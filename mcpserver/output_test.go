@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/mcpserver"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/shell"
@@ -166,6 +167,7 @@ func eights(offset, next int64) string {
 }
 
 func TestAllThatIsKeptIsReadOnBothSidesOfAGap(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, spooled(16))
 	out := h.holed()
 	var kept, omitted, behind int64

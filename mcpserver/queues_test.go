@@ -39,6 +39,7 @@ func (h *host) begin(command string) <-chan *mcp.CallToolResult {
 
 // A client that has given a call up without a word calls again, and is not made to wait.
 func TestACallIsToldOfASessionThatIsBusy(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{plain: true, server: mcpserver.Options{TurnTimeout: 100 * time.Millisecond}})
 	answer := h.begin("echo printed; sleep 1000")
 	calls := []mcp.CallToolParams{
@@ -76,6 +77,7 @@ func TestACallIsToldOfASessionThatIsBusy(t *testing.T) {
 
 // A session by name has callers that are no clients: a person's repl, say.
 func TestACallIsToldForWhomASessionIsInUse(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{plain: true, server: mcpserver.Options{TurnTimeout: 100 * time.Millisecond}})
 	h.call("run_command", object{"command": "true"})
 	sess, err := h.sessions.Get("default")
@@ -171,6 +173,7 @@ func TestAClientWithoutProgressIsAnsweredSoon(t *testing.T) {
 }
 
 func TestAWaitThatIsTooLongIsTakenForTheLongest(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{server: mcpserver.Options{MaxTimeout: 200 * time.Millisecond, Timeout: 100 * time.Millisecond}})
 	out, _ := h.call("run_command", object{"command": "sleep 1000", "timeout_seconds": 300, "on_timeout": "background"})
 	require.Equal(t, "background", out["status"])
@@ -185,6 +188,7 @@ func TestAWaitThatIsTooLongIsTakenForTheLongest(t *testing.T) {
 
 // Hosts add arguments of their own, and check those of a model by the schema.
 func TestNoCallIsRefusedForWhatAHostAdds(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{})
 	tools, err := h.ListTools(testenv.Context(t), nil)
 	require.NoError(t, err)
@@ -204,6 +208,7 @@ func TestNoCallIsRefusedForWhatAHostAdds(t *testing.T) {
 
 // What a refusal shows as a right call is right under the flags of the server.
 func TestWhatIsShownAsARightCallIsRight(t *testing.T) {
+	testenv.Slow(t)
 	for _, opts := range []mcpserver.Options{
 		{}, {MaxTimeout: time.Second, Timeout: time.Second}, {OnTimeout: "background"}, {MaxTimeout: 50 * time.Second}, {AnswerLimit: 300},
 	} {

@@ -70,6 +70,7 @@ func (l *listener) start(command string) (id, uri string) {
 }
 
 func TestJobsAndTerminalsAreListedAsResources(t *testing.T) {
+	testenv.Slow(t)
 	l := listen(t, "2025-11-25")
 	assert.Empty(t, l.uris())
 	l.run("s", "true")
@@ -91,6 +92,7 @@ func TestJobsAndTerminalsAreListedAsResources(t *testing.T) {
 }
 
 func TestWhoFollowsAResourceIsToldWhenItChanges(t *testing.T) {
+	testenv.Slow(t)
 	l := listen(t, "2025-11-25")
 	dir := testenv.TempDir(t)
 	l.run("s", "cd "+dir)

@@ -33,6 +33,7 @@ func TestCommandsKeepTheStateOfTheirSession(t *testing.T) {
 }
 
 func TestHowACommandEndedIsAResult(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{})
 	for _, row := range []struct {
 		command string
@@ -269,6 +270,7 @@ func TestInterruptStopsACommandOfAnotherCall(t *testing.T) {
 }
 
 func TestTheEndOfTheClientEndsItsCalls(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{})
 	dir := testenv.TempDir(t)
 	done := make(chan error, 1)
@@ -371,6 +373,7 @@ func TestWhoWaitsForItsTurnIsToldBehindWhat(t *testing.T) {
 }
 
 func TestATimeoutCanMoveCommandsToTheBackgroundByDefault(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{server: mcpserver.Options{Timeout: 50 * time.Millisecond, OnTimeout: "background"}})
 	out := h.run("s", "echo one; sleep 1000")
 	assert.Equal(t, "background", out["status"])
@@ -390,6 +393,7 @@ func TestATimeoutCanMoveCommandsToTheBackgroundByDefault(t *testing.T) {
 }
 
 func TestWhatIsNoMessageIsAnsweredAndNoMore(t *testing.T) {
+	testenv.Slow(t)
 	sessions, err := session.New(nil)
 	require.NoError(t, err)
 	server, err := mcpserver.New(sessions, nil)

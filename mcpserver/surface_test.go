@@ -80,6 +80,7 @@ func TestEveryToolSaysWhatAHostWantsToKnow(t *testing.T) {
 
 // What a tool returns fits its schema: the client of the SDK would not look.
 func TestResultsFitTheSchemaOfTheirTool(t *testing.T) {
+	testenv.Slow(t)
 	h := connect(t, setup{})
 	validate := validator(t, h)
 	ran := h.run("s", "true")

@@ -19,6 +19,7 @@ import (
 )
 
 func TestAScreenCanBeAPicture(t *testing.T) {
+	testenv.Slow(t)
 	d := newDesk(t, setup{})
 	id, _ := d.create(object{"command": `printf '\e[31mred\e[0m'; exec sleep 1000`})
 	d.see(id, "red")
@@ -136,6 +137,7 @@ func TestWhatIsNotKeptIsSaid(t *testing.T) {
 }
 
 func TestAPagerHasAScreenOfItsOwn(t *testing.T) {
+	testenv.Slow(t)
 	less := installed(t, "less")
 	d := newDesk(t, setup{})
 	d.run("s", "seq 500 >numbers")
@@ -157,6 +159,7 @@ func TestAPagerHasAScreenOfItsOwn(t *testing.T) {
 
 // Who is to type something is said in the line below the screen, in a list, and by the field of the answer.
 func TestAQuestionOnATerminalIsSaid(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	d := newDesk(t, setup{})
 	id, _ := d.create(object{"command": `read -rsp 'secret: ' x; echo; exec sleep 1000`})

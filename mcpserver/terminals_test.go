@@ -21,6 +21,7 @@ import (
 )
 
 func TestATerminalBeginsWhereItsSessionIs(t *testing.T) {
+	testenv.Slow(t)
 	d := newDesk(t, setup{})
 	dir := d.run("s", "mkdir deep && cd deep && export GREETING=hello && pwd")["dir"]
 	id, out := d.create(object{"session": "s", "argv": bash, "columns": 60, "rows": 10})
@@ -49,6 +50,7 @@ func TestATerminalBeginsWhereItsSessionIs(t *testing.T) {
 
 // Nobody has to look again: the answer comes when the program is quiet.
 func TestAnAnswerHasTheScreenAsItIsWhenTheProgramIsQuiet(t *testing.T) {
+	testenv.Slow(t)
 	d := newDesk(t, setup{})
 	_, out := d.create(object{"command": "sleep 0.3; echo late; exec sleep 1000", "settle_seconds": 60})
 	assert.Equal(t, "late", shown(out), "it waits for the first output")
@@ -70,6 +72,7 @@ func TestAnAnswerHasTheScreenAsItIsWhenTheProgramIsQuiet(t *testing.T) {
 }
 
 func TestKeysTextAndPastesAreTyped(t *testing.T) {
+	testenv.Slow(t)
 	d := newDesk(t, setup{})
 	dir := d.run("s", "pwd")["dir"].(string)
 	id := d.bash(object{"session": "s"})
@@ -94,6 +97,7 @@ func TestKeysTextAndPastesAreTyped(t *testing.T) {
 // The terminal drops what is typed right behind a key that sends a signal, and Escape with
 // a key behind it is another key.
 func TestWhatIsTypedBehindAnInterruptIsNotLost(t *testing.T) {
+	testenv.Slow(t)
 	d := newDesk(t, setup{})
 	id := d.bash(nil)
 	for i := range 3 {
@@ -105,6 +109,7 @@ func TestWhatIsTypedBehindAnInterruptIsNotLost(t *testing.T) {
 }
 
 func TestVimEditsAFile(t *testing.T) {
+	testenv.Slow(t)
 	vim := installed(t, "vim", "vim.tiny", "vi")
 	d := newDesk(t, setup{})
 	dir := d.run("s", "pwd")["dir"].(string)
@@ -123,6 +128,7 @@ func TestVimEditsAFile(t *testing.T) {
 }
 
 func TestAPythonREPLIsTalkedTo(t *testing.T) {
+	testenv.Slow(t)
 	python := installed(t, "python3")
 	d := newDesk(t, setup{})
 	id, _ := d.create(object{"argv": []string{"env", "PYTHON_HISTORY=/dev/null", python, "-q"}})
@@ -135,6 +141,7 @@ func TestAPythonREPLIsTalkedTo(t *testing.T) {
 }
 
 func TestSeveralWhoTypeAreNotMixed(t *testing.T) {
+	testenv.Slow(t)
 	d := newDesk(t, setup{})
 	id, _ := d.create(object{"command": "stty -echo; echo ready; read -r a; read -r b; echo $a-$b; exec sleep 1000"})
 	d.see(id, "ready")
@@ -151,6 +158,7 @@ func TestSeveralWhoTypeAreNotMixed(t *testing.T) {
 }
 
 func TestATerminalIsResized(t *testing.T) {
+	testenv.Slow(t)
 	d := newDesk(t, setup{})
 	id := d.bash(nil)
 	out, text := d.call("terminal_resize", object{"terminal": id, "columns": 70, "rows": 12})
@@ -164,6 +172,7 @@ func TestATerminalIsResized(t *testing.T) {
 }
 
 func TestWhatIsKilledCanStillBeRead(t *testing.T) {
+	testenv.Slow(t)
 	d := newDesk(t, setup{})
 	id, _ := d.create(object{"command": `trap '' HUP; echo shown; while :; do sleep 1000; done`})
 	d.see(id, "shown")
@@ -185,6 +194,7 @@ func TestWhatIsKilledCanStillBeRead(t *testing.T) {
 }
 
 func TestTerminalsAreListed(t *testing.T) {
+	testenv.Slow(t)
 	state := testenv.TempDir(t)
 	d := newDesk(t, setup{sessions: session.Options{StateDir: state}})
 	_, text := d.call("terminal_list", nil)
@@ -307,6 +317,7 @@ func TestBadArgumentsOfTerminals(t *testing.T) {
 // The end of a program is told once: by the answer that shows it, or by the next one in its
 // session.
 func TestTheEndOfAProgramIsToldOnce(t *testing.T) {
+	testenv.Slow(t)
 	d := newDesk(t, setup{})
 	id := d.bash(object{"session": "s"})
 	gate := filepath.Join(testenv.TempDir(t), "gate")

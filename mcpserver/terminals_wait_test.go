@@ -23,6 +23,7 @@ import (
 const chat = `stty -echo; printf 'loading\n'; read; printf '\e[H\e[2Jdone: 42\nname? '; read; printf '\nbye\n'; exit 5`
 
 func TestWhatATerminalIsWaitedFor(t *testing.T) {
+	testenv.Slow(t)
 	// Longer waits than the registry's are put together.
 	d := newDesk(t, setup{sessions: session.Options{Terminals: &terminal.Options{MaxWait: 400 * time.Millisecond}}})
 	id, _ := d.create(object{"command": chat})
@@ -60,6 +61,7 @@ func TestWhatATerminalIsWaitedFor(t *testing.T) {
 
 // A call that is cancelled returns what there is, and takes no news: nobody may read it.
 func TestAWaitThatIsCancelledReturnsTheScreen(t *testing.T) {
+	testenv.Slow(t)
 	sessions, err := session.New(nil)
 	require.NoError(t, err)
 	server, err := mcpserver.New(sessions, &mcpserver.Options{Structured: true, Progress: 10 * time.Millisecond})
@@ -123,6 +125,7 @@ func TestAWaitThatIsCancelledReturnsTheScreen(t *testing.T) {
 }
 
 func TestAWaitTellsTheLastLineWhileItTakes(t *testing.T) {
+	testenv.Slow(t)
 	messages := make(chan string, 1000)
 	d := newDesk(t, setup{
 		server: mcpserver.Options{Structured: true, Progress: 10 * time.Millisecond},

@@ -53,6 +53,7 @@ func (h *holdup) mask(text []byte) ([]byte, []string) {
 
 // A call may be cancelled when its answer is made. Nobody reads that: what it tells once is told by the next one, and once.
 func TestWhatACancelledCallWouldHaveToldIsToldNext(t *testing.T) {
+	testenv.Slow(t)
 	h := &holdup{reached: make(chan struct{}, 1), release: make(chan struct{}), calls: make(chan heldCall, 1)}
 	sessions, err := session.New(&session.Options{Shell: &shell.Options{
 		Env: append(shell.DefaultEnv(), "HOME="+testenv.TempDir(t)), Dir: testenv.TempDir(t), RuntimeDir: testenv.TempDir(t),

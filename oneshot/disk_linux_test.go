@@ -17,6 +17,7 @@ import (
 )
 
 func TestAFullDiskIsAnErrorOfARunnerToo(t *testing.T) {
+	testenv.Slow(t)
 	dir := t.TempDir()
 	if err := unix.Mount("limpet-test", dir, "tmpfs", 0, "size=256k"); err != nil {
 		if err == unix.EPERM || err == unix.EACCES || err == unix.ENOSYS {

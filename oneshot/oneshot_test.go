@@ -43,6 +43,7 @@ func runner(t *testing.T, opts *oneshot.Options) *oneshot.Runner {
 }
 
 func TestResultsAndErrorsAreThoseOfTheTable(t *testing.T) {
+	testenv.Slow(t)
 	stopped := func(err error) bool { _, ok := errors.AsType[*interrupt.Error](err); return ok }
 	cancelled, cancel := context.WithCancelCause(context.Background())
 	cancel(errWhy)

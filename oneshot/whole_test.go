@@ -13,6 +13,7 @@ import (
 )
 
 func TestOutputThroughProcessSubstitutionsIsWhole(t *testing.T) {
+	testenv.Slow(t)
 	for _, row := range []struct{ script, stdout, stderr string }{
 		{"exec > >(tee log) 2>&1; echo a; echo b", "a\nb\n", ""},
 		{"f() { echo err >&2; }; f 2> >(sed s/^/E:/ >&2)", "", "E:err\n"},
@@ -34,6 +35,7 @@ func TestOutputThroughProcessSubstitutionsIsWhole(t *testing.T) {
 // A process substitution that does not end is waited for until it has been quiet for a
 // moment, and a job never.
 func TestWhoWritesForEverIsNotWaitedFor(t *testing.T) {
+	testenv.Slow(t)
 	r := runner(t, nil)
 	for _, script := range []string{
 		"sleep 1000 & echo hi > >(cat)",

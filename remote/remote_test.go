@@ -31,6 +31,7 @@ func dial(t *testing.T, target string) *remote.Host {
 }
 
 func TestASessionStaysWhenTheConnectionEnds(t *testing.T) {
+	testenv.Slow(t)
 	ctx := testenv.Context(t)
 	target := target(t)
 	h := dial(t, target)

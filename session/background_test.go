@@ -82,6 +82,7 @@ func TestCloseEndsTheSessionsJobsAndTerminalsAndNoOthers(t *testing.T) {
 }
 
 func TestACommandThatIsHandedOverBecomesAJob(t *testing.T) {
+	testenv.Slow(t)
 	r := registry(t, nil)
 	s := open(t, r, "s")
 	run(t, s, "x=1; f() { echo f; }")
@@ -186,6 +187,7 @@ func TestOfAWatchedJobMatchesAndTheEndAreTold(t *testing.T) {
 }
 
 func TestACommandThatCannotBecomeAJobIsStopped(t *testing.T) {
+	testenv.Slow(t)
 	r := registry(t, &session.Options{Jobs: &jobs.Options{MaxRunning: 1}})
 	s := open(t, r, "s")
 	_, err := s.StartJob(testenv.Context(t), jobs.Spec{Command: "sleep 1000"})

@@ -40,6 +40,7 @@ func TestAnIdleSessionIsClosedAndTheNextOfItsNameIsTold(t *testing.T) {
 }
 
 func TestASessionInWhichSomethingRunsIsNotIdle(t *testing.T) {
+	testenv.Slow(t)
 	for name, begin := range map[string]func(t *testing.T, r *session.Registry, s *session.Session) (end func()){
 		"job": func(t *testing.T, r *session.Registry, s *session.Session) func() {
 			job, err := s.StartJob(testenv.Context(t), jobs.Spec{Command: "sleep 1000"})

@@ -154,6 +154,7 @@ func TestWhatIsRefusedIsRecordedWithTheReason(t *testing.T) {
 
 // A command that runs on as a job has ended in the shell, and the record says which job it is.
 func TestACommandThatBecomesAJobIsRecorded(t *testing.T) {
+	testenv.Slow(t)
 	var rec record
 	r := registry(t, &session.Options{Record: rec.take})
 	s := open(t, r, "s")

@@ -103,6 +103,7 @@ func TestADiskThatFillsUnderACommandIsAnErrorBesideItsResult(t *testing.T) {
 }
 
 func TestOutputThatIsLargerThanTheDiskIsAnError(t *testing.T) {
+	testenv.Slow(t)
 	sh, _ := smallDisk(t, "128k")
 	res, err := sh.Run(testenv.Context(t), "for i in {1..30000}; do echo line $i; done; true")
 	wantFull(t, err)
@@ -118,6 +119,7 @@ func TestOutputThatIsLargerThanTheDiskIsAnError(t *testing.T) {
 }
 
 func TestAStopOnAFullDiskKeepsItsOwnError(t *testing.T) {
+	testenv.Slow(t)
 	sh, ballast := smallDisk(t, "256k")
 	res, err := sh.Do(testenv.Context(t), command.Request{
 		Script: "dd if=/dev/zero of=" + ballast + " bs=4k 2>/dev/null; sleep 60", Timeout: 500 * time.Millisecond,
@@ -215,6 +217,7 @@ func TestALargeScriptDoesNotFillTheRuntimeDirectory(t *testing.T) {
 // A script with a pipeline reports its exit code in a file. If that goes, nobody
 // knows the code.
 func TestAnExitCodeThatWasDeletedIsNotMadeUp(t *testing.T) {
+	testenv.Slow(t)
 	// Without events its files are made anew when limpet looks at the output, every 50 ms.
 	sh := start(t, &shell.Options{Poll: 100 * time.Millisecond, SaveDelay: time.Hour})
 	run(t, sh, "x=1")

@@ -87,6 +87,7 @@ func TestFindDotIsNoSourcing(t *testing.T) {
 
 // The directory of a request is for its command alone, however that ends.
 func TestTheDirectoryOfARequestDoesNotOutliveIt(t *testing.T) {
+	testenv.Slow(t)
 	for _, script := range []string{"true", "exit 7", "f() { exit 7; }; f", inBash + "exit 7", "kill -9 $$", killBash, `bash -c 'trap "exit 0" INT; sleep 50 & wait'`} {
 		sh := start(t, nil)
 		home, other := sh.Dir(), t.TempDir()
@@ -171,6 +172,7 @@ func TestAScriptThatCutsItsOutputIsNotSilent(t *testing.T) {
 
 // Who has no mark of the session (env -i) is ended with it all the same.
 func TestProcessesWithoutTheMarkEndWithTheirSession(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	sh := start(t, nil)
 	res := run(t, sh, "env -i sleep 1000 & (env -i sleep 1000 &); until (($(pgrep -cxf 'sleep 1000') >= 2)); do :; done")

@@ -74,6 +74,7 @@ func TestACommandIsHandedOverAndTheSessionGoesOn(t *testing.T) {
 }
 
 func TestAtItsTimeoutACommandIsHandedOverIfItIsToBe(t *testing.T) {
+	testenv.Slow(t)
 	dir := t.TempDir()
 	sh := start(t, &shell.Options{Dir: dir})
 	res, err := sh.Do(t.Context(), command.Request{Script: "v=1; echo out; until [[ -e go ]]; do sleep 0.01; done; echo late", Timeout: 500 * time.Millisecond, HandOver: true})
@@ -135,6 +136,7 @@ func TestAHandedOverCommandOutlivesItsShell(t *testing.T) {
 }
 
 func TestCloseOfAHandedOverCommandEndsIt(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	dir := t.TempDir()
 	sh := start(t, &shell.Options{Dir: dir})
@@ -167,6 +169,7 @@ func pidIn(t *testing.T, dir, file string) int {
 // Who waits no longer than so long has the command handed over; its Timeout is then to be kept by
 // who takes it.
 func TestACommandIsHandedOverAfterATime(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	sh := start(t, nil)
 	run(t, sh, "x=kept")
@@ -193,6 +196,7 @@ func TestACommandIsHandedOverAfterATime(t *testing.T) {
 }
 
 func TestARequestWaitsNoLongerThanItWantsForItsTurn(t *testing.T) {
+	testenv.Slow(t)
 	sh := start(t, nil)
 	done := begin(t, sh, testenv.Context(t), "until [[ -e go ]]; do sleep 0.01; done")
 	for range 2 {

@@ -65,6 +65,7 @@ func TestStdinInTheShellIsReadThere(t *testing.T) {
 }
 
 func TestStdinInTheShellIsStoppedWithItsCommand(t *testing.T) {
+	testenv.Slow(t)
 	sh := start(t, &shell.Options{StdinInShell: true})
 	run(t, sh, "x=kept")
 	r, w := io.Pipe()

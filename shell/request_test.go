@@ -82,6 +82,7 @@ func TestARequestMayUnsetVariablesForItsScript(t *testing.T) {
 }
 
 func TestWhatWasUnsetIsBackAfterAnInterrupt(t *testing.T) {
+	testenv.Slow(t)
 	sh := start(t, nil)
 	run(t, sh, "export A=1")
 	for _, script := range []string{"sleep 60", "while :; do :; done"} {

@@ -133,6 +133,7 @@ func TestEverythingThatWasSavedIsRestoredAfterAKillWhileIdle(t *testing.T) {
 // A child that a fatal error ends runs the exit trap of its shell. It has an older state than
 // bash, or another one.
 func TestAChildSavesNoState(t *testing.T) {
+	testenv.Slow(t)
 	for _, script := range []string{
 		": ${z?} & wait", ": ${z?} | cat", "cat <(: ${z?})", "coproc { : ${z?}; }; wait", "x=$(: ${z?})", "( : ${z?} )",
 		"for i in 1 2 3 4 5 6; do : ${z?} & done; wait", "{ x=old; : ${z?}; } | cat", "f() { : ${z?}; }; f | cat; f & wait",

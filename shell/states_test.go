@@ -128,6 +128,7 @@ var oddStates = []struct {
 
 // A shell that a command has made useless is given up: the next command has one that works.
 func TestAShellThatIsOfNoUseIsReplaced(t *testing.T) {
+	testenv.Slow(t)
 	for _, set := range []string{
 		"ulimit -f 0", "ulimit -f 0; echo x >f", "set -r", "ulimit -n 3", "ulimit -v 100",
 		"builtin() { :; }; command() { :; }; eval() { :; }; .() { :; }; printf() { :; }",

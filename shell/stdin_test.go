@@ -65,6 +65,7 @@ func TestProgramsHaveTheStdinOfTheShellOnce(t *testing.T) {
 }
 
 func TestAReadOfTheStdinOfTheShellIsStopped(t *testing.T) {
+	testenv.Slow(t)
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer w.Close() // Nothing is written.

@@ -197,6 +197,7 @@ func TestAStopUnderJobControlLosesNoState(t *testing.T) {
 
 // A second Ctrl-C means something else to some programs than the first.
 func TestAProgramBelowOneThatIgnoresSIGINTGetsFew(t *testing.T) {
+	testenv.Slow(t)
 	for _, script := range []string{`sh -c 'trap "" INT; bash count; :'`, `(trap "" INT; bash count; :)`} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "count"), []byte(
@@ -210,6 +211,7 @@ func TestAProgramBelowOneThatIgnoresSIGINTGetsFew(t *testing.T) {
 // A shell that is not the session's own puts a SIGINT off, too, if that meets it at a
 // bad moment: between two programs.
 func TestALoopInAShellOfItsOwnIsStoppedByItsSIGINT(t *testing.T) {
+	testenv.Slow(t)
 	for _, script := range []string{
 		`bash -c 'echo >ready; while :; do /bin/true; done'`,
 		`bash -c '(echo >ready; while :; do /bin/true; done); :'`,

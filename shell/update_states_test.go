@@ -87,6 +87,7 @@ func TestUpdateEnvAfterResetAndRestore(t *testing.T) {
 
 // However a script runs, it has the variables of its caller.
 func TestUpdateEnvHoldsHoweverAScriptRuns(t *testing.T) {
+	testenv.Slow(t)
 	for _, script := range []string{
 		"echo $V", "set -e; echo $V; exit 3", "echo $V; exit 1", "echo $V $$ | cut -d' ' -f1", ". /dev/stdin <<<'echo $V'", "set -o posix; echo $V",
 		"trap 'echo $V' EXIT", "printenv V", "(printenv V) & wait", "set -u; echo $V", "echo ${V?}; W=2", "echo $V; echo ${nothing?} 2>/dev/null", "export V; echo $V; exit",

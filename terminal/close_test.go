@@ -48,6 +48,7 @@ func TestCloseHangsUpThenAsksThenKills(t *testing.T) {
 }
 
 func TestCloseEndsAllThatWasStarted(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	r := open(t, nil)
 	term := bash(t, r)
@@ -92,6 +93,7 @@ func TestATerminalCanBeClosedWhileItStarts(t *testing.T) {
 // A program that has ended may have left something on purpose: that goes with the registry, or
 // by a Close.
 func TestWhatAProgramHasLeftGoesWithTheRegistry(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	r, err := terminal.Open(filepath.Join(t.TempDir(), "terminals"), nil)
 	require.NoError(t, err)

@@ -130,6 +130,7 @@ func TestOldTerminalsAreForgotten(t *testing.T) {
 
 // The program that has terminals is killed: see TestMain.
 func TestTerminalsOfAProgramThatWasKilledAreLost(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	dir := filepath.Join(t.TempDir(), "terminals")
 	cmd := exec.Command(os.Args[0], dir)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/terminal"
 )
 
@@ -23,6 +24,7 @@ while True:
 
 // A program hears of a new size, and paints its screen anew, before Resize has returned.
 func TestWhatIsPaintedForANewSizeIsShownAtThatSize(t *testing.T) {
+	testenv.Slow(t)
 	python := installed(t, "python3")
 	term := start(t, open(t, nil), python, "-c", painter)
 	see(t, term, "ready")

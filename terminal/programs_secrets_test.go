@@ -42,6 +42,7 @@ func unseen(t *testing.T, r *terminal.Registry, term *terminal.Terminal, recordi
 }
 
 func TestASecretThatIsTypedIsNowhereToBeSeen(t *testing.T) {
+	testenv.Slow(t)
 	for _, test := range []struct{ name, program, line string }{
 		{"bash's read", "bash", `read -rsp 'secret: ' x; printf '%s\n' "$x" >got`},
 		{"python's getpass", "python3", `python3 -c 'import getpass; open("got", "w").write(getpass.getpass("secret: ") + "\n")'`},
@@ -70,6 +71,7 @@ func TestASecretThatIsTypedIsNowhereToBeSeen(t *testing.T) {
 }
 
 func TestSSHKeygenIsGivenPassphrases(t *testing.T) {
+	testenv.Slow(t)
 	keygen := installed(t, "ssh-keygen")
 	r, dir := desk(t)
 	const old = "the-old-one"

@@ -124,6 +124,7 @@ func TestLessShowsSearchesAndLeavesTheScreenAsItWas(t *testing.T) {
 }
 
 func TestTopRefreshesUntilItIsQuit(t *testing.T) {
+	testenv.Slow(t)
 	top := installed(t, "top")
 	testenv.NeedProc(t) // Others have other ones.
 	r, _ := desk(t)
@@ -145,6 +146,7 @@ func TestTopRefreshesUntilItIsQuit(t *testing.T) {
 }
 
 func TestAPythonREPLIsTalkedTo(t *testing.T) {
+	testenv.Slow(t)
 	python := installed(t, "python3")
 	r, _ := desk(t)
 	term := start(t, r, python, "-q")
@@ -270,6 +272,7 @@ func TestColorsAndWideCharactersAreCells(t *testing.T) {
 
 // Without an echo, what is waited for is what is printed, and not what was typed.
 func TestWaitsOfOneConversation(t *testing.T) {
+	testenv.Slow(t)
 	term := bash(t, open(t, nil))
 	send(t, term, "stty -echo; PS1='next? '", "Enter")
 	wait(t, term, terminal.WaitOptions{PromptPattern: `^next\? $`})

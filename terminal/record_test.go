@@ -36,6 +36,7 @@ func cast(t testing.TB, b []byte) (h asciicast.Header, events []asciicast.Event,
 }
 
 func TestARecordingFromTheStartHasAllThatWasPrintedAtItsTimes(t *testing.T) {
+	testenv.Slow(t)
 	path := filepath.Join(t.TempDir(), "cast")
 	r := open(t, nil)
 	term := startSpec(t, r, terminal.Spec{

@@ -80,6 +80,7 @@ func readAll(t *testing.T, term *Terminal, context any) {
 }
 
 func TestADamagedReplayCostsNoMoreThanItSays(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel() // It computes, and starts nothing.
 	r, said := warned(t)
 	term, sound := pastTerminal(t, r)

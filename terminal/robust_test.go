@@ -79,6 +79,7 @@ func TestAGuardThatWasKilledIsReplaced(t *testing.T) {
 // What a program starts without its environment is found by its session, also when the
 // leader is gone.
 func TestCloseEndsWhatHasNoMark(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	for name, script := range map[string]string{
 		"it runs":      `(trap '' HUP TERM; exec env -i sleep 4321) & echo $!; wait`,
@@ -216,6 +217,7 @@ func TestAResizeDoesNotWaitForAWrite(t *testing.T) {
 }
 
 func TestWritersAreNotWaitedForLongerThanAWrite(t *testing.T) {
+	testenv.Slow(t)
 	const patience = 300 * time.Millisecond
 	r := open(t, &terminal.Options{WritePatience: patience})
 	term := startSpec(t, r, terminal.Spec{Line: "stty raw -echo; echo ready; sleep 1000"})
@@ -271,6 +273,7 @@ time.sleep(1000)`}})
 }
 
 func TestWhatIsTooLongToStartIsNotWrittenDownInFull(t *testing.T) {
+	testenv.Slow(t)
 	r := open(t, nil)
 	long := strings.Repeat("x", 5<<20)
 	for _, spec := range []terminal.Spec{{Line: long}, {Argv: []string{"echo", long}}, {Argv: append([]string{"echo"}, strings.Split(long, "")...)}} {

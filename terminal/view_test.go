@@ -62,6 +62,7 @@ func TestAttachGivesWhatWasThereAndThenWhatComes(t *testing.T) {
 
 // A viewer that stands still costs the program nothing, and is told what it has missed.
 func TestASlowViewerIsToldWhatItMissedAndHoldsNothingUp(t *testing.T) {
+	testenv.Slow(t)
 	const total = 20 << 20
 	r := open(t, &terminal.Options{BufferLimit: 256 << 10})
 	term := startSpec(t, r, terminal.Spec{Line: fmt.Sprintf("read -r x; yes limpet | head -c %d", total)})
@@ -134,6 +135,7 @@ func TestTheScreenIsRightAfterMoreThanTheBufferHolds(t *testing.T) {
 }
 
 func TestWaits(t *testing.T) {
+	testenv.Slow(t)
 	r := open(t, nil)
 	term := startSpec(t, r, terminal.Spec{Line: `echo one; read -r -p 'really? [y/N] ' x; printf '\033[H\033[2Jtwo'; read -r x; exit 3`})
 	w := wait(t, term, terminal.WaitOptions{Text: "one"})

@@ -29,6 +29,7 @@ func waits(t *testing.T, term *terminal.Terminal) terminal.Waiting {
 // A program that waits for a person is known by what it sleeps in and by how the terminal is set, and by nothing
 // that it prints.
 func TestAProgramThatWaitsForInputIsNoticed(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	for name, test := range map[string]struct {
 		program string // that must be installed
@@ -84,6 +85,7 @@ select.select([0], [], [])`}}, "python3 waits for a line of input", true},
 
 // Each has been silent for long enough to be looked at.
 func TestAProgramThatGoesOnByItselfIsNotTakenForOneThatWaits(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	for name, test := range map[string]struct {
 		program string
@@ -121,6 +123,7 @@ p.poll()`}}},
 
 // A person at a shell is asked by what the shell runs, and not by its prompt.
 func TestWhatAShellRunsMayAsk(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	term := bash(t, open(t, nil))
 	assert.Equal(t, terminal.ForCommand, waits(t, term).For)
@@ -139,6 +142,7 @@ func TestWhatAShellRunsMayAsk(t *testing.T) {
 
 // One that begins to read without a word is noticed when somebody asks.
 func TestWhatIsReadAfterASilenceIsNoticed(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	dir := t.TempDir()
 	term := startSpec(t, open(t, nil), terminal.Spec{Line: "until [[ -e go ]]; do sleep 0.05; done; read -r x", Dir: dir})

@@ -16,6 +16,7 @@ import (
 
 // What an agent wants on another machine is answered by a person here.
 func TestAPersonAnswersWhatIsAskedOnAnotherMachine(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	t.Setenv("XDG_STATE_HOME", p.state)
 	t.Setenv("XDG_RUNTIME_DIR", p.runtime)

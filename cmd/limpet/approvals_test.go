@@ -50,6 +50,7 @@ func runs(command string) map[string]any { return map[string]any{"command": comm
 
 // An agent waits for a person, who answers at a terminal that has nothing to do with it.
 func TestAPersonAnswersWhatAnAgentWants(t *testing.T) {
+	testenv.Slow(t)
 	for name, args := range map[string][]string{"here": nil, "kept": {"--keep"}} {
 		t.Run(name, func(t *testing.T) {
 			p := newMCPPlace(t)
@@ -135,6 +136,7 @@ func TestAQuestionIsTakenAwayWithTheCall(t *testing.T) {
 }
 
 func TestNobodyAnswersInTime(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	c := p.stdio("--approve", "ask", "--approve-wait", "100ms")
 	const other, stop = "Go on with what needs no approval, or tell the user what is to be approved.", "That is question 3 in a row without a yes: stop trying, and tell the user what is to be approved."
@@ -160,6 +162,7 @@ func TestWhatIsDeniedAsksNobody(t *testing.T) {
 
 // What an agent runs cannot answer, not even on a terminal of its own.
 func TestAnAgentCannotAnswerItself(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	t.Setenv("XDG_STATE_HOME", p.state)
 	c := p.stdio("--approve", "ask")
@@ -190,6 +193,7 @@ func TestAnAgentCannotAnswerItself(t *testing.T) {
 
 // Whatever makes a name mean something else is approved as such, and from then on nothing is taken for what it says.
 func TestWhatMakesANameAnotherAsks(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	t.Setenv("XDG_STATE_HOME", p.state)
 	require.NoError(t, os.WriteFile(filepath.Join(p.dir, "e"), []byte("ls() { touch made; }\n"), 0o600))
@@ -259,6 +263,7 @@ func TestAYesIsForThatScriptAlone(t *testing.T) {
 
 // A host that shows the question to its user answers as well as a terminal does. That its user looked away, or that it says so, settles nothing.
 func TestAHostAsksItsUser(t *testing.T) {
+	testenv.Slow(t)
 	const once, again = "yes, this time", "yes, and whenever it comes again"
 	for name, c := range map[string]struct {
 		result *mcp.ElicitResult
@@ -319,6 +324,7 @@ func TestAHostAsksItsUser(t *testing.T) {
 
 // Hosts cut what is long, so that a yes to it is a yes to what the user has not read. A terminal shows all of it.
 func TestAHostApprovesNothingThatIsTooLongForItsForm(t *testing.T) {
+	testenv.Slow(t)
 	script := "# Tidies.\n" + strings.Repeat("echo x >>made\n", 40)
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
@@ -354,6 +360,7 @@ func TestAHostApprovesNothingThatIsTooLongForItsForm(t *testing.T) {
 
 // What an agent runs asks the person for a password, who sees which program it is. It is in no file.
 func TestAPersonGivesAPasswordToWhatAnAgentRuns(t *testing.T) {
+	testenv.Slow(t)
 	for name, args := range map[string][]string{"here": nil, "kept": {"--keep"}} {
 		t.Run(name, func(t *testing.T) {
 			p := newMCPPlace(t)
@@ -400,6 +407,7 @@ func TestNothingAsksForPasswordsUnlessAPersonSaysSo(t *testing.T) {
 
 // A client that gives its calls up soon is answered before that, also where a call waits behind the question of another one.
 func TestQuestionsWaitNoLongerThanTheirClients(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	c := p.stdio("--approve", "ask", "--approve-wait", "300ms")
 	all := []<-chan answer{calls(t, c.ClientSession, "run_command", runs("touch one")), calls(t, c.ClientSession, "run_command", runs("touch two")), calls(t, c.ClientSession, "run_command", runs("touch three"))}

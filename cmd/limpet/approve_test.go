@@ -24,6 +24,7 @@ func (tm *seat) asksAbout(script string) {
 }
 
 func TestRunAsksAtTheTerminal(t *testing.T) {
+	testenv.Slow(t)
 	for name, c := range map[string]struct {
 		keys string
 		ran  bool
@@ -131,6 +132,7 @@ func TestAQuestionBeginsALine(t *testing.T) {
 
 // What starts a job, or a program on a terminal, asks before that.
 func TestJobsAndTerminalsAskBeforeTheyStart(t *testing.T) {
+	testenv.Slow(t)
 	const stays = "tail -f /dev/null | tee made"
 	for name, args := range map[string][]string{
 		"a job": {"jobs", "start", stays}, "a program": {"term", "start", "tee", "made"}, "a line": {"term", "start", "--line", stays},
@@ -166,6 +168,7 @@ func TestJobsAndTerminalsAskBeforeTheyStart(t *testing.T) {
 
 // A person is asked before anything is typed to a job or a terminal.
 func TestWhatIsTypedIsAskedAbout(t *testing.T) {
+	testenv.Slow(t)
 	for name, c := range map[string]struct{ start, types, stdin, shown, lands string }{
 		"keys":           {"term start --line 'tee made'", "term send ID 'rm a' Enter", "", "'rm a' Enter", "rm a\n"},
 		"a text":         {"term start --line 'tee made'", "term send --text --enter ID -", "one\ntwo", "one", "one\ntwo\n"},
@@ -227,6 +230,7 @@ func TestWhatIsTypedIsAskedAbout(t *testing.T) {
 
 // What stands in variables of the command line and in startup files is looked at, and what came of it asks.
 func TestVariablesAndStartupFilesAreLookedAt(t *testing.T) {
+	testenv.Slow(t)
 	home := testenv.TempDir(t)
 	require.NoError(t, os.Symlink("/bin/true", filepath.Join(home, "ls")))
 	rc := filepath.Join(home, "rc")

@@ -16,6 +16,7 @@ import (
 
 // The socket is like that of socat: each connection is the standard input and output of a program.
 func TestLimpetConnectIsOfferedAtASocket(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	home := testenv.TempDir(t)

@@ -17,6 +17,7 @@ import (
 
 // Nothing is started whose end nobody could be told, and it is said what to do. What runs goes on, and it is told how it ends.
 func TestOnAFullDiskItIsSaidWhatToDoAndHowThingsEnd(t *testing.T) {
+	testenv.Slow(t)
 	state := testenv.MountTmpfs(t, "size=512k", 0)
 	limpet := func(code int, args ...string) string {
 		t.Helper()

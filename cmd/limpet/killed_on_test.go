@@ -17,6 +17,7 @@ import (
 
 // A session without a name ends with limpet, also where limpet has no time to say goodbye. One with a name stays.
 func TestWhatHasNoNameOnAnotherMachineEndsWithALimpetThatIsKilled(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	tap, far := tapOf(t, p)
 	on := []string{"--on", tap.Target()}

@@ -15,6 +15,7 @@ import (
 
 // Root may look everywhere, so it is another user's limpet that is looked at.
 func TestMCPHidesItsDescriptorsAndItsEnvironmentFromWhatItRuns(t *testing.T) {
+	testenv.Slow(t)
 	p := asNobody(t)
 	p.env = []string{"SECRET_OF_LIMPET_TOKEN=hush-hush"}
 	c := p.stdio()
@@ -49,6 +50,7 @@ func asNobody(t *testing.T) *mcpPlace {
 
 // The helper is limpet itself, which hides.
 func TestWhatAnAgentRunsFindsTheHelperOfALimpetThatHides(t *testing.T) {
+	testenv.Slow(t)
 	p := asNobody(t)
 	require.NoError(t, os.Mkdir(p.state, 0o700))
 	require.NoError(t, os.Chown(p.state, 65534, 65534))

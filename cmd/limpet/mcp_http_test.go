@@ -90,6 +90,7 @@ func TestMCPOverHTTPKeepsSessionsAndItsToken(t *testing.T) {
 }
 
 func TestMCPOverHTTPLeavesNothingBehind(t *testing.T) {
+	testenv.Slow(t)
 	for _, era := range mcpEras {
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 			t.Run(era+" "+sig.String(), func(t *testing.T) {

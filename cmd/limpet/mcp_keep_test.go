@@ -60,6 +60,7 @@ func saidIn(t *testing.T, out map[string]any, field string) string {
 
 // An agent whose host is started again finds its shell, its jobs and its terminals, and is told so.
 func TestMCPKeptSessionsOutliveTheirHost(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	c := p.stdio("--keep")
 	out := tool(t, c.ClientSession, "run_command", map[string]any{"command": "cd /usr; x=1; alias greet='echo hello'"})
@@ -104,6 +105,7 @@ func TestMCPKeptSessionsOutliveTheirHost(t *testing.T) {
 
 // What runs when the host is killed runs on, and the next one is told.
 func TestMCPKeptCommandsOutliveTheirHost(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	c := p.stdio("--keep")
 	run(t, c.ClientSession, "x=1")
@@ -134,6 +136,7 @@ func TestMCPKeptCommandsOutliveTheirHost(t *testing.T) {
 
 // Two hosts at a time have a session each, unless they ask for the same by its name.
 func TestMCPKeptSessionsOfTwoHosts(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	one, two := p.stdio("--keep"), (*mcpClient)(nil)
 	run(t, one.ClientSession, "x=one")
@@ -159,6 +162,7 @@ func TestMCPKeptSessionsOfTwoHosts(t *testing.T) {
 // A host that leaves takes nothing away from others: what a person runs is left alone, and what the agent has waited with
 // is not begun.
 func TestMCPKeptCommandsOfOthersAreLeftAlone(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	p.limpet("run", "-s", "shared", "true")
 	person := make(chan string, 1)

@@ -22,6 +22,7 @@ import (
 
 // An agent of a host here works on another machine, over connections that break, and finds its shell when the host is started again.
 func TestMCPOnAnotherMachine(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	far := testenv.TempDir(t)
 	target := "exec:env -i HOME=" + far + " GORACE=atexit_sleep_ms=0 " + p.mark + " sh"
@@ -69,6 +70,7 @@ func TestMCPOnAnotherMachine(t *testing.T) {
 
 // The sandbox of an agent is one of the machine that it works on, and where that has none the agent gets no shell.
 func TestMCPOnAnotherMachineIsInASandboxThere(t *testing.T) {
+	testenv.Slow(t)
 	if _, err := sandbox.Probe(t.Context()); err != nil {
 		t.Skipf("no sandbox is to be had here: %q", err)
 	}

@@ -273,6 +273,7 @@ func TestMCPSaysWhyItStoppedACommand(t *testing.T) {
 
 // It ends in good order also if that is said to nobody.
 func TestMCPEndsByItselfThoughNobodyHasItsStderr(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
@@ -289,6 +290,7 @@ func TestMCPEndsByItselfThoughNobodyHasItsStderr(t *testing.T) {
 
 // A second Ctrl-C is for who will not wait. The guard does, then.
 func TestMCPLeavesNothingBehindWhenItIsToldTwice(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	c := p.stdio()
 	stubborn := filepath.Join(p.dir, "stubborn")
@@ -308,6 +310,7 @@ func TestMCPLeavesNothingBehindWhenItIsToldTwice(t *testing.T) {
 }
 
 func TestMCPStdoutIsTheProtocolsAlone(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	p.env = []string{"LIMPET_DEBUG=1"} // It prints to stderr.
 	c := p.stdio("--keep-env", "*")
@@ -372,6 +375,7 @@ func TestMCPStartsWhereItIsTold(t *testing.T) {
 }
 
 func TestMCPInASandboxStartsInTheWorkspace(t *testing.T) {
+	testenv.Slow(t)
 	if _, err := sandbox.Probe(t.Context()); err != nil {
 		t.Skipf("no sandbox is to be had here: %q", err)
 	}
@@ -396,6 +400,7 @@ func TestMCPInASandboxStartsInTheWorkspace(t *testing.T) {
 }
 
 func TestMCPKeepsJobsAndTerminalsWhereItIsTold(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	state := filepath.Join(p.dir, "state")
 	c := p.stdio("--state", "state")

@@ -221,6 +221,7 @@ func startServer(t *testing.T, login string, server, client []string) aServer {
 }
 
 func TestSSHAsksAtTheTerminal(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	me, err := user.Current()
 	require.NoError(t, err)
@@ -326,6 +327,7 @@ func TestWhereNobodyIsAskedSudoAndSSHFail(t *testing.T) {
 }
 
 func TestGitAsksAtTheTerminal(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("no git")

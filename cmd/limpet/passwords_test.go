@@ -42,6 +42,7 @@ func (tm *seat) shownNowhere() {
 }
 
 func TestRunAsksForPasswords(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	for name, keys := range map[string]string{
 		"typed": secret + "\r", "with a newline": secret + "\n", "after Ctrl-U": "wrong\x15" + secret + "\r", "with backspaces": "s3é\x7f\x08\x7f" + secret + "x\x7f\r",
@@ -59,6 +60,7 @@ func TestRunAsksForPasswords(t *testing.T) {
 }
 
 func TestNoPasswordIsAnAnswerToo(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	for name, keys := range map[string]string{"enter": "\r", "interrupt": "half" + ctrlC, "end of file": "half" + ctrlD, "quit": ctrlBackslash, "nothing left": "x\x7f\r"} {
 		t.Run(name, func(t *testing.T) {
@@ -216,6 +218,7 @@ func TestASessionAsksWhoeverRunsACommandThere(t *testing.T) {
 // Programs get the answer. It is not in anything that limpet writes: files, the protocol that LIMPET_DEBUG prints, the terminal,
 // arguments and environments.
 func TestAPasswordIsWrittenNowhere(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	home, state, run := testenv.TempDir(t), testenv.TempDir(t), testenv.TempDir(t)
 	t.Setenv("XDG_STATE_HOME", state)

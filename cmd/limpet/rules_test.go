@@ -71,6 +71,7 @@ func TestAlwaysIsARuleOfTheProject(t *testing.T) {
 
 // A toolchain in a home stays usable: its rule is for that file.
 func TestAlwaysIsForTheFileThatTheNameLeadsTo(t *testing.T) {
+	testenv.Slow(t)
 	home, dir := project(t, "")
 	bin, ran := filepath.Join(home, "bin"), filepath.Join(home, "ran")
 	require.NoError(t, os.Mkdir(bin, 0o700))
@@ -131,6 +132,7 @@ func TestAProgramThatComesWhileAPersonThinksIsAskedAboutAnew(t *testing.T) {
 }
 
 func TestNothingIsAlwaysInAHomeOrOfWhatRunsItsArguments(t *testing.T) {
+	testenv.Slow(t)
 	home, dir := project(t, "")
 	for script, at := range map[string]string{"touch a": home, "rm a": dir, "bash x": dir} {
 		tm := onTerminal(t, home, "xterm", "run", "--approve", "ask", "--dir", at, script)

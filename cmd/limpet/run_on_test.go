@@ -18,6 +18,7 @@ import (
 
 // Over a connection that is there, a command costs its caller one request, and so one round trip.
 func TestRunOnAnotherMachineAsksOnce(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	far := testenv.TempDir(t)
 	tap := testenv.NewTap(t, func() *exec.Cmd { return farConnect(p, far) })
@@ -69,6 +70,7 @@ func TestRunOnAnotherMachineAsksOnce(t *testing.T) {
 
 // The session of a script ends behind it, which may take its time. A signal that comes meanwhile does not replace the exit code of the script.
 func TestASignalBehindAScriptOnAnotherMachine(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	target, far := tappedMachine(t, p)
 	closing := filepath.Join(far, "closing")
@@ -90,6 +92,7 @@ func TestASignalBehindAScriptOnAnotherMachine(t *testing.T) {
 
 // A script that may have run has a line of JSON, whatever is known of its session.
 func TestAScriptOnAnotherMachineThatMayHaveRunIsTold(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	far := testenv.TempDir(t)
 	tap := testenv.NewTap(t, func() *exec.Cmd { return farConnect(p, far) })
@@ -136,6 +139,7 @@ func farConnect(p *mcpPlace, far string) *exec.Cmd {
 
 // A signal that comes when the way to the other machine stands still is not waited for long, and what may go on there is said in words.
 func TestASignalWhereTheOtherMachineDoesNotAnswer(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	tap, _ := tapOf(t, p)
 	on := []string{"--on", tap.Target()}
@@ -194,6 +198,7 @@ func TestASignalThatEndsARequestToAnotherMachineIsToldOnce(t *testing.T) {
 
 // A job, and a terminal, whose start is lost with the connection may have started: the error names what shows it.
 func TestAStartThatIsLostWithTheConnectionMayHaveStarted(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	tap, _ := tapOf(t, p)
 	for _, what := range []string{"jobs", "term"} {

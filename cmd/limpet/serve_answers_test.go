@@ -78,6 +78,7 @@ type content map[string]any
 
 // A person answers on the page what an agent wants in a session that is kept. What runs in a session cannot, with all that the page has.
 func TestAPersonAnswersOnThePage(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	t.Setenv("XDG_STATE_HOME", p.state)
 	c := p.stdio("--approve", "ask", "--keep")
@@ -138,6 +139,7 @@ func TestAPersonAnswersOnThePage(t *testing.T) {
 }
 
 func TestThePageWithoutAllowAnswersSaysWhatToRun(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	t.Setenv("XDG_STATE_HOME", p.state)
 	c := p.stdio("--approve", "ask", "--approve-wait", "20s")
@@ -171,6 +173,7 @@ func TestServeInASessionAnswersNothing(t *testing.T) {
 
 // What a person does on the page is written down, without what is secret in it.
 func TestWhatAPersonDoesOnThePageIsWrittenDown(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	t.Setenv("XDG_STATE_HOME", p.state)
 	c := p.stdio("--approve", "ask", "--keep")

@@ -15,6 +15,7 @@ import (
 // A command of the person's is told of what happens in sessions, those that are made later too. What a program prints is text for it,
 // and none that bash reads.
 func TestServeNotifies(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	t.Setenv("XDG_STATE_HOME", p.state)
 	c := p.stdio("--approve", "ask", "--keep")

@@ -41,6 +41,7 @@ func askPage(t *testing.T, page, token, path, body string, value any) int {
 
 // A page has the sessions of another machine beside those of this one, of the same names, and goes on over a connection that is lost.
 func TestServeShowsAnotherMachine(t *testing.T) {
+	testenv.Slow(t)
 	m := newFarMachine(t)
 	target := "exec:sh " + m.how
 	on := func(args ...string) string {
@@ -150,6 +151,7 @@ func TestServeShowsAnotherMachine(t *testing.T) {
 
 // What an agent wants on another machine is answered on a page of this one.
 func TestServeAnswersWhatAnotherMachineAsks(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	t.Setenv("XDG_STATE_HOME", p.state)
 	t.Setenv("XDG_RUNTIME_DIR", p.runtime)

@@ -15,6 +15,7 @@ import (
 
 // Where there is a terminal, programs in the session may ask for passwords there: by the process that keeps it.
 func TestManyAtATerminalMakeOneSession(t *testing.T) {
+	testenv.Slow(t)
 	home := sharedDir(t)
 	for round := range 5 {
 		tm := programOnTerminal(t, home, "xterm", "bash", "-c", `for i in 1 2 3 4 5; do limpet run -n -s shared 'x+=.' & done; wait; limpet run -s shared 'echo "[$x]"'; x=$?; [[ $1 == 4 ]] || limpet session close shared; exit $x`, "bash", fmt.Sprint(round))

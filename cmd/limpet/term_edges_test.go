@@ -32,6 +32,7 @@ func (ts *terms) code(args ...string) (int, string) {
 }
 
 func TestWhatWasTypedBeforeTheDetachKeyArrives(t *testing.T) {
+	testenv.Slow(t)
 	ts := newTerms(t)
 	id := ts.start(prompting)
 	ts.limpet("wait", "--prompt", "--timeout", "1m", id)
@@ -45,6 +46,7 @@ func TestWhatWasTypedBeforeTheDetachKeyArrives(t *testing.T) {
 }
 
 func TestKeysThatEndTheProgramGiveItsExitCode(t *testing.T) {
+	testenv.Slow(t)
 	ts := newTerms(t)
 	for range 5 {
 		id := ts.start(prompting)
@@ -56,6 +58,7 @@ func TestKeysThatEndTheProgramGiveItsExitCode(t *testing.T) {
 }
 
 func TestATerminalIsNotAttachedToItself(t *testing.T) {
+	testenv.Slow(t)
 	ts := newTerms(t)
 	id := ts.start(prompting)
 	ts.limpet("wait", "--prompt", "--timeout", "1m", id)
@@ -64,6 +67,7 @@ func TestATerminalIsNotAttachedToItself(t *testing.T) {
 }
 
 func TestAttachGoesOnWhereAShellHasStoppedIt(t *testing.T) {
+	testenv.Slow(t)
 	ts := newTerms(t)
 	id := ts.start(prompting)
 	ts.limpet("wait", "--prompt", "--timeout", "1m", id)
@@ -171,6 +175,7 @@ func TestAHostWhoseDirectoryIsRemovedEnds(t *testing.T) {
 
 // A host does not go before all is written down.
 func TestAHostWaitsForRoomOnTheDisk(t *testing.T) {
+	testenv.Slow(t)
 	ts := newTerms(t)
 	gate := filepath.Join(t.TempDir(), "go")
 	id := ts.start("until [[ -e " + gate + " ]]; do sleep 0.01; done; echo hello; exit 5")

@@ -107,6 +107,7 @@ func (m *farMachine) sit(args ...string) *seat {
 }
 
 func TestAttachOutlivesItsConnection(t *testing.T) {
+	testenv.Slow(t)
 	m := newFarMachine(t)
 	id := m.term("start", "--line", prompting)
 	m.term("wait", "--prompt", "--timeout", "1m", id)
@@ -138,6 +139,7 @@ func TestAttachOutlivesItsConnection(t *testing.T) {
 
 // What is not kept of what was printed meanwhile is not shown; the screen is.
 func TestAttachPaintsTheScreenBehindAGap(t *testing.T) {
+	testenv.Slow(t)
 	m := newFarMachine(t)
 	tm := onTerminal(t, m.home, "xterm", m.args("start", "--attach", "--buffer", "1", "--dir", m.home, "--line", `echo ready; until [[ -e go ]]; do sleep .01; done; seq 200000; echo "<$((6 * 7))>"; echo >printed; read -r; exit 4`)...)
 	tm.sees("ready")
@@ -157,6 +159,7 @@ func TestAttachPaintsTheScreenBehindAGap(t *testing.T) {
 
 // A recording has a marker where the connection was lost, and what is on the screen when there is one again.
 func TestARecordingGoesOnBehindAGap(t *testing.T) {
+	testenv.Slow(t)
 	m := newFarMachine(t)
 	id := m.term("start", "--dir", m.home, "--line", `echo ready; until [[ -e go ]]; do sleep .01; done; seq 2000; echo "<$((6 * 7))>"; echo >printed; read -r; echo "<$((7 * 7))>"; exit 4`)
 	m.term("wait", "--text", "ready", "--timeout", "1m", id)
@@ -189,6 +192,7 @@ func TestARecordingGoesOnBehindAGap(t *testing.T) {
 
 // Where nobody will be reached any more, the person is told, and has the terminal back.
 func TestAttachEndsWithItsMachine(t *testing.T) {
+	testenv.Slow(t)
 	m := newFarMachine(t)
 	id := m.term("start", "--line", prompting)
 	m.term("wait", "--prompt", "--timeout", "1m", id) // Else it attaches to an empty screen now and then.
@@ -205,6 +209,7 @@ func TestAttachEndsWithItsMachine(t *testing.T) {
 
 // A person, or a program, that gives up does not wait for the connection.
 func TestAConnectionThatIsLostHoldsNobody(t *testing.T) {
+	testenv.Slow(t)
 	m := newFarMachine(t)
 	id := m.term("start", "--line", prompting)
 	m.term("wait", "--prompt", "--timeout", "1m", id)
@@ -252,6 +257,7 @@ func TestAConnectionThatIsLostHoldsNobody(t *testing.T) {
 
 // What is followed goes on at the byte where it was.
 func TestLogFollowsOverConnections(t *testing.T) {
+	testenv.Slow(t)
 	m := newFarMachine(t)
 	gates := testenv.TempDir(t)
 	id := m.term("start", "--buffer", "8MiB", "--line", `for i in {1..60}; do seq 1000; sleep .01; ((i % 15)) || until [[ -e `+gates+`/$i ]]; do sleep .01; done; done; exit 5`)
@@ -290,6 +296,7 @@ func TestLogFollowsOverConnections(t *testing.T) {
 
 // Most calls of a jobs.Handle take no context: a signal ends those, too, when the keeper does not answer.
 func TestASignalEndsACallAboutJobs(t *testing.T) {
+	testenv.Slow(t)
 	m := newFarMachine(t)
 	out, err := m.command("jobs", "start", "-s", "s", "--on", "exec:sh "+m.how, "true").CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -60,6 +60,7 @@ const prompting = `export PS1='> ' PROMPT_COMMAND=; exec bash --noprofile --norc
 const prompted = "\x1b[1;3H"
 
 func TestAttachDetachAndAttachAgain(t *testing.T) {
+	testenv.Slow(t)
 	ts := newTerms(t)
 	id := ts.start(prompting)
 	ts.limpet("wait", "--prompt", "--timeout", "1m", id)
@@ -128,6 +129,7 @@ func TestVimThroughAttach(t *testing.T) {
 }
 
 func TestAttachGivesTheTerminalBackWhateverHappens(t *testing.T) {
+	testenv.Slow(t)
 	// Full screen, mouse, paste, focus, no cursor, colors, and in the middle of a string.
 	const dirty = `printf '\e[?1049h\e[?1000;1006;2004;1004h\e[?25l\e[31mdirty\e]2;unended'; exec cat >/dev/null`
 	for _, row := range []struct {
@@ -208,6 +210,7 @@ func TestAHostClosesItsTerminalWhenToldToEnd(t *testing.T) {
 }
 
 func TestTwoPeopleAtOneTerminal(t *testing.T) {
+	testenv.Slow(t)
 	ts := newTerms(t)
 	id := ts.start(prompting)
 	ts.limpet("wait", "--prompt", "--timeout", "1m", id)
@@ -238,6 +241,7 @@ func testedUntil(t *testing.T, holds func() bool) {
 }
 
 func TestDetachWorksWhenNothingElseDoes(t *testing.T) {
+	testenv.Slow(t)
 	ts := newTerms(t)
 	id := ts.start(prompting)
 	ts.limpet("wait", "--prompt", "--timeout", "1m", id)
@@ -272,6 +276,7 @@ func TestStartAttaches(t *testing.T) {
 }
 
 func TestQueriesAreNotShownToThePerson(t *testing.T) {
+	testenv.Slow(t)
 	ts := newTerms(t)
 	id := ts.start(`read -rs; printf 'a\e[6n\e[c\e]11;?\e\\z'; exec cat >/dev/null`)
 	tm := ts.sit(id)

@@ -14,6 +14,7 @@ import (
 
 // Behind "| head" a command ends that would print without end, also in a session that stays, which is as it was then.
 func TestACommandWhoseOutputNobodyReadsIsStopped(t *testing.T) {
+	testenv.Slow(t)
 	p := newMCPPlace(t)
 	target, far := tappedMachine(t, p)
 	for _, args := range [][]string{{"-s", "s"}, {"--on", target, "-s", "s"}, {"--on", target}} {

@@ -58,6 +58,7 @@ func (w *watching) ends(sig syscall.Signal, code int) {
 }
 
 func TestWatchShowsWhatRunsInSessions(t *testing.T) {
+	testenv.Slow(t)
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	state, dir := testenv.TempDir(t), testenv.TempDir(t)
 	t.Setenv("XDG_STATE_HOME", state)
@@ -101,6 +102,7 @@ func TestWatchShowsWhatRunsInSessions(t *testing.T) {
 }
 
 func TestWatchFillsATerminal(t *testing.T) {
+	testenv.Slow(t)
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	state, dir := testenv.TempDir(t), testenv.TempDir(t)
 	t.Setenv("XDG_STATE_HOME", state)

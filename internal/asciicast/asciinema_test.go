@@ -48,6 +48,7 @@ func asciinema(t *testing.T, args ...string) (string, error) {
 }
 
 func TestAsciinemaPlaysIt(t *testing.T) {
+	testenv.Slow(t)
 	h := asciicast.Header{Cols: 100, Rows: 30, Started: time.Now(), Title: "a \"title\"", Command: "bash", Env: map[string]string{"SHELL": "/bin/bash"}}
 	const printed = "one €\r\n\x1b[1;31mtwo\x1b[0m \U0001f600 \xe2\x82 \xff\r\n"
 	recording := record(t, h, func(w *asciicast.Writer) {

@@ -211,6 +211,7 @@ type writer func([]byte) (int, error)
 func (f writer) Write(p []byte) (int, error) { return f(p) }
 
 func TestASlowWriterIsToldHowMuchItLost(t *testing.T) {
+	testenv.Slow(t)
 	const keep = 8192
 	c := testCapture(t, keep)
 	const size = maxLag + (1 << 20)
@@ -225,6 +226,7 @@ func TestASlowWriterIsToldHowMuchItLost(t *testing.T) {
 }
 
 func TestASlowWriterOfMultiByteRunesGetsWholeOnes(t *testing.T) {
+	testenv.Slow(t)
 	const keep = 8192
 	c := testCapture(t, keep)
 	const size = (maxLag + (1 << 20)) / 3 * 3

@@ -14,7 +14,7 @@ import (
 // TestBashPersistent runs every row as the first command of a fresh persistent
 // shell; of those that TestThousandRowsInOneSession runs every eighth one outside of ./test all.
 func TestBashPersistent(t *testing.T) {
-	every := testenv.Repeats(5, 8, 1)
+	every := testenv.Repeats(20, 8, 1)
 	for i, row := range rows(t) {
 		if i%every > 0 && (inSession(row) || testing.Short()) {
 			continue

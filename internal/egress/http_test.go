@@ -141,6 +141,7 @@ func TestAServerThatCannotBeHadIsABadGateway(t *testing.T) {
 }
 
 func TestASlowHeaderIsCutOff(t *testing.T) {
+	testenv.Slow(t)
 	w := newWorld(t, allows(), func(o *egress.Options) { o.HeaderTimeout = 200 * time.Millisecond })
 	assert.Contains(t, w.ask("GET http://a.ok.test/ HTTP/1.1\r\nHost: a.o"), "HTTP/1.1 408 Request Timeout\r\n")
 	assert.Empty(t, w.ask(""), "nothing at all")

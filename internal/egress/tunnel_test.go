@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/egress"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 func TestATunnelCarriesBothWays(t *testing.T) {
@@ -184,6 +185,7 @@ func TestALookupAndADialThatTakeTooLongAreGivenUp(t *testing.T) {
 }
 
 func TestAnAddressThatDoesNotAnswerLeavesTimeForTheNext(t *testing.T) {
+	testenv.Slow(t)
 	w := newWorld(t, allows(), func(o *egress.Options) {
 		dial := o.Dial
 		o.DialTimeout = 600 * time.Millisecond

@@ -146,6 +146,7 @@ func alive(st proc.Stat) bool {
 func gone(path string) bool { _, err := os.Stat(path); return os.IsNotExist(err) }
 
 func TestNothingOfAKilledProgramLivesOn(t *testing.T) {
+	testenv.Slow(t)
 	g := start(t)
 	g.kill(t)
 	require.Eventually(t, func() bool { return !alive(g.stats[0]) && !alive(g.stats[1]) && gone(g.dir) }, patience, time.Millisecond)
@@ -153,6 +154,7 @@ func TestNothingOfAKilledProgramLivesOn(t *testing.T) {
 }
 
 func TestASessionThatWasForgottenIsLeftAlone(t *testing.T) {
+	testenv.Slow(t)
 	g := start(t)
 	g.tell("forget")
 	g.kill(t)
@@ -161,6 +163,7 @@ func TestASessionThatWasForgottenIsLeftAlone(t *testing.T) {
 }
 
 func TestNothingIsKilledWhenAllWasClosedInGoodOrder(t *testing.T) {
+	testenv.Slow(t)
 	g := start(t)
 	g.tell("close") // It waits for the guard.
 	assert.True(t, alive(g.stats[0]))

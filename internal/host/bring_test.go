@@ -46,6 +46,7 @@ func programs(t *testing.T, names string, scripts map[string]string) string {
 const needed = "env sh id uname head gzip df ls tr grep cat tail mkdir chmod mv rm wc sha256sum"
 
 func TestWhyAMachineIsNotReached(t *testing.T) {
+	testenv.Slow(t)
 	t.Setenv("HOME", testenv.TempDir(t))
 	for _, c := range []struct {
 		name, target string
@@ -85,6 +86,7 @@ func TestWhyAMachineIsNotReached(t *testing.T) {
 
 // What arrives otherwise than it was sent is not executed, and leaves nothing.
 func TestASpoiledProgramIsNotExecuted(t *testing.T) {
+	testenv.Slow(t)
 	home := testenv.TempDir(t)
 	small := filepath.Join(testenv.TempDir(t), "limpet")
 	b := make([]byte, 100<<10)
@@ -118,6 +120,7 @@ func TestASpoiledProgramIsNotExecuted(t *testing.T) {
 
 // A directory that others can write to is left alone, and so is one where nothing can be executed.
 func TestAProgramIsBroughtToWhereNobodyElseCanChangeIt(t *testing.T) {
+	testenv.Slow(t)
 	needSandbox(t)
 	shared := testenv.TempDir(t)
 	require.NoError(t, os.Chmod(shared, 0o777))

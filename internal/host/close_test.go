@@ -17,6 +17,7 @@ import (
 
 // Whoever asks for the end of a session and does not wait for it takes nothing from the others on the same connection.
 func TestACloseThatIsGivenUpIsNobodyElses(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	sharing(t)
 	m := machineOf(t, "sh")

@@ -85,6 +85,7 @@ func TestInAContainer(t *testing.T) {
 }
 
 func TestJobsSurviveCuts(t *testing.T) {
+	testenv.Slow(t)
 	box{machineOf(t, "sh").target, exec.Command, testenv.TempDir(t)}.jobsSurviveCuts(t)
 	startSSHD(t)
 	box{"ssh://there", exec.Command, testenv.TempDir(t)}.jobsSurviveCuts(t)

@@ -201,6 +201,7 @@ func cut(t *testing.T, then string, opts *host.Options) error {
 }
 
 func TestAnotherMachineOfThatNameIsNotTakenForIt(t *testing.T) {
+	testenv.Slow(t)
 	other := machineOf(t, "sh")
 	err := cut(t, "exec "+strings.TrimPrefix(other.target, "exec:"), nil)
 	require.ErrorIs(t, err, host.ErrLost)
@@ -208,6 +209,7 @@ func TestAnotherMachineOfThatNameIsNotTakenForIt(t *testing.T) {
 }
 
 func TestWhatDoesNotHealIsNotTriedAgain(t *testing.T) {
+	testenv.Slow(t)
 	for _, said := range []string{"me@there: Permission denied (publickey).", "Host key verification failed.", "Error response from daemon: No such container: web"} {
 		tries := filepath.Join(testenv.TempDir(t), "tries")
 		err := cut(t, "echo >>"+tries+"; echo '"+said+"' >&2; exit 255", nil)
@@ -220,6 +222,7 @@ func TestWhatDoesNotHealIsNotTriedAgain(t *testing.T) {
 }
 
 func TestReconnectingIsBounded(t *testing.T) {
+	testenv.Slow(t)
 	err := cut(t, "exit 1", &host.Options{Reconnect: time.Second})
 	require.ErrorIs(t, err, host.ErrLost)
 	assert.ErrorContains(t, err, "cannot be had again")
@@ -227,6 +230,7 @@ func TestReconnectingIsBounded(t *testing.T) {
 
 // Whoever waits for a connection can give up, and then nobody dials any more.
 func TestReconnectingEndsWithThoseWhoWait(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	target, to := switched(t)
 	to("exec " + strings.TrimPrefix(m.target, "exec:"))

@@ -94,6 +94,7 @@ func dial(t *testing.T, target string, opts *host.Options) *host.Host {
 }
 
 func TestASessionIsKeptOverThere(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "XDG_CACHE_HOME="+testenv.TempDir(t), "dash")
 	brought := 0
 	h := dial(t, m.target, &host.Options{Progress: func(sent, of int64) { brought++ }})
@@ -160,6 +161,7 @@ func sandboxed(more ...string) []string {
 }
 
 func TestSessionsOfOneNameAreToldApart(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
 	one, other := dial(t, m.target, nil), dial(t, m.target, nil)
@@ -212,6 +214,7 @@ func TestNothingOfThisEnvironmentGoesOver(t *testing.T) {
 }
 
 func TestManyCommandsInARow(t *testing.T) {
+	testenv.Slow(t)
 	sharing(t)
 	m := machineOf(t, "sh")
 	for _, share := range []bool{false, true} {

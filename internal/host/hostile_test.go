@@ -68,6 +68,7 @@ func boundedHeap(t *testing.T) {
 
 // Whatever the other side says, a dial ends soon with an error, and takes little memory.
 func TestAMachineThatLiesIsNotReached(t *testing.T) {
+	testenv.Slow(t)
 	boundedHeap(t)
 	const (
 		isReady = `printf '%s bash /bin/bash\n%s system Linux x86_64\n%s uid 0\n%s limpet 1 1 /bin/true\n%s end 0\n' "$m" "$m" "$m" "$m" "$m"

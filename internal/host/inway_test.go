@@ -42,6 +42,7 @@ func bringing(t *testing.T, target string, opts host.Options) (brought bool) {
 
 // Whatever has the place of the program over there, the copy gets that place, or another directory is taken.
 func TestWhatHasThePlaceOfTheProgram(t *testing.T) {
+	testenv.Slow(t)
 	program := tiny(t)
 	elsewhere := testenv.TempDir(t)
 	type place struct {
@@ -104,6 +105,7 @@ func TestWhatHasThePlaceOfTheProgram(t *testing.T) {
 
 // The lines of an answer cannot have any path. What others can write to has the path that would be left of one.
 func TestAPathThatNoLineCanHave(t *testing.T) {
+	testenv.Slow(t)
 	program := tiny(t)
 	b, err := os.ReadFile(program)
 	require.NoError(t, err)
@@ -171,6 +173,7 @@ func TestACopyBehindALinkIsExecutedByItsRealPath(t *testing.T) {
 
 // A limpet in the PATH that does not answer is named, and does not keep another one from being copied.
 func TestALimpetThatHangsIsPassedOver(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	for name, tools := range map[string]string{"with timeout": needed + " bash sleep timeout true", "without": needed + " bash sleep"} {
 		t.Run(name, func(t *testing.T) {
@@ -202,6 +205,7 @@ func TestALimpetThatHangsIsPassedOver(t *testing.T) {
 
 // What is reached may send back the script that limpet has sent. An error does not quote it: it does not say why the machine is not reached.
 func TestWhatIsSentBackIsNotQuoted(t *testing.T) {
+	testenv.Slow(t)
 	for _, argv := range []string{"cat", "cat -n", "sh -c 'echo welcome; cat'", "sh -c 'echo welcome; cat >&2'", "sh -c 'echo welcome; head -n 30; exit 3'"} {
 		err := failing(t, "exec:"+argv, &host.Options{Patience: time.Second})
 		assert.NotContains(t, err.Error(), "limpet_", argv)

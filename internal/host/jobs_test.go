@@ -40,6 +40,7 @@ func jobsOf(t *testing.T, s session.Handle, label string) map[string][]jobs.Job 
 
 // Of a request that has not got there, and of an answer that has not got here, the caller knows the same.
 func TestAJobWhoseStartIsCutMayHaveStarted(t *testing.T) {
+	testenv.Slow(t)
 	tap, there := tapped(t)
 	ctx := testenv.Context(t)
 	h := dial(t, tap.Target(), nil)

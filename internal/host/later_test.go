@@ -83,6 +83,7 @@ func once(t *testing.T, ran string) {
 // The command has run, and the session that is for it alone has ended, before anything of an answer was let through: nobody waits for a second
 // one.
 func TestAProgramThatRunsACommandWaitsForOneAnswer(t *testing.T) {
+	testenv.Slow(t)
 	for _, share := range []bool{false, true} {
 		t.Run(fmt.Sprint("shared ", share), func(t *testing.T) {
 			tap, there := tapped(t)
@@ -152,6 +153,7 @@ func TestALimpetThatDoesNotKnowThatIsAskedAsBefore(t *testing.T) {
 }
 
 func TestASessionThatCannotBeOpenedRunsNothing(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
 	h := dial(t, m.target, nil)
@@ -190,6 +192,7 @@ func TestASessionThatCannotBeOpenedRunsNothing(t *testing.T) {
 
 // The connection breaks when the command was asked for, and before anything of the answer has come.
 func TestACommandThatOpensItsSessionRunsOnceWhateverBreaks(t *testing.T) {
+	testenv.Slow(t)
 	for name, row := range map[string]struct {
 		how    host.Later
 		name   string // of the session
@@ -258,6 +261,7 @@ func replaced(t *testing.T, there *keeper.Registry, name string) {
 
 // A command that kills its keeper, before that has answered, is not run once more in a session that is made anew.
 func TestACommandThatKillsItsKeeperIsNotRunAgain(t *testing.T) {
+	testenv.Slow(t)
 	tap, there := tapped(t)
 	ctx := testenv.Context(t)
 	h := dial(t, tap.Target(), nil)
@@ -274,6 +278,7 @@ func TestACommandThatKillsItsKeeperIsNotRunAgain(t *testing.T) {
 
 // Whoever upgrades the session is somebody else, and the connection knows the keeper of before.
 func TestASessionThatWasUpgradedIsOpenedByACommand(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
 	h := dial(t, m.target, nil)
@@ -296,6 +301,7 @@ func TestASessionThatWasUpgradedIsOpenedByACommand(t *testing.T) {
 // A request that gets lost on its way may have got there, for all that is known here. It is not sent again to a session that does not know the
 // command, which may be another one than the request was for, also where ids are remembered.
 func TestARequestThatIsLostOnItsWay(t *testing.T) {
+	testenv.Slow(t)
 	tap, there := tapped(t)
 	ctx := testenv.Context(t)
 	h := dial(t, tap.Target(), nil)
@@ -321,6 +327,7 @@ func TestARequestThatIsLostOnItsWay(t *testing.T) {
 
 // A caller that gives up before the answer comes leaves no session that was made for its command alone. If limpet cannot know that, the error says so.
 func TestACommandThatIsGivenUpLeavesNoSession(t *testing.T) {
+	testenv.Slow(t)
 	for _, answers := range []bool{true, false} {
 		t.Run(fmt.Sprint("answers then ", answers), func(t *testing.T) {
 			tap, there := tapped(t)
@@ -358,6 +365,7 @@ func TestSessionsThatAreOpenedLaterKeepThePromises(t *testing.T) {
 // So it is over every way: the session is made by the first, found by the second, and a command that is stopped before it has printed is
 // stopped over there.
 func TestACommandOpensItsSession(t *testing.T) {
+	testenv.Slow(t)
 	everyWay(t, func(t *testing.T, m machine) {
 		sharing(t)
 		ctx := testenv.Context(t)
@@ -384,6 +392,7 @@ func TestACommandOpensItsSession(t *testing.T) {
 
 // A command that waits because somebody upgrades its session has opened that all the same: its caller can ask what runs there, and stop it.
 func TestACommandThatWaitsForAnUpgradeHasOpenedItsSession(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
 	h, other := dial(t, m.target, nil), dial(t, m.target, nil)

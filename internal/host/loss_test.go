@@ -38,6 +38,7 @@ func sleeping(t *testing.T, s session.Handle) <-chan error {
 
 // A connection that is lost ends the call and not the command: asked for again by its id it was run once.
 func TestALostConnectionLosesNothing(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
 	h := dial(t, m.target, &host.Options{Reconnect: -1})
@@ -74,6 +75,7 @@ func TestALostConnectionLosesNothing(t *testing.T) {
 }
 
 func TestGoodbyeEndsWhatIsTemporaryAndALossDoesNot(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
 	left := func() (names []string) {
@@ -110,6 +112,7 @@ func TestGoodbyeEndsWhatIsTemporaryAndALossDoesNot(t *testing.T) {
 
 // Whoever stands still over there, or between, is given up, in a bounded time.
 func TestASilentMachineIsLost(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
 	h := dial(t, m.target, &host.Options{Times: short, Reconnect: -1})
@@ -125,6 +128,7 @@ func TestASilentMachineIsLost(t *testing.T) {
 }
 
 func TestAKeeperThatIsKilledIsGone(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
 	h := dial(t, m.target, nil)
@@ -142,6 +146,7 @@ func TestAKeeperThatIsKilledIsGone(t *testing.T) {
 }
 
 func TestTheCallersContextEndsADial(t *testing.T) {
+	testenv.Slow(t)
 	ctx, cancel := context.WithTimeout(testenv.Context(t), 200*time.Millisecond)
 	defer cancel()
 	to, err := host.ParseTarget("exec:sleep 1000")

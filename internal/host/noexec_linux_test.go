@@ -17,6 +17,7 @@ import (
 )
 
 func TestAFileSystemThatExecutesNothingIsLeftAlone(t *testing.T) {
+	testenv.Slow(t)
 	needSandbox(t)
 	dir := testenv.MountTmpfs(t, "size=300m", syscall.MS_NOEXEC)
 	h := dial(t, "exec:"+strings.Join(append(sandboxed("--bind", dir, "/cache", "--setenv", "XDG_CACHE_HOME", "/cache"), "busybox", "sh"), " "), nil)
@@ -37,6 +38,7 @@ func TestAFileSystemThatExecutesNothingIsLeftAlone(t *testing.T) {
 
 // A disk that is full, or fills while limpet is brought, is said, and nothing is left there.
 func TestADiskOverThereThatIsFull(t *testing.T) {
+	testenv.Slow(t)
 	needSandbox(t)
 	program := filepath.Join(testenv.TempDir(t), "program")
 	b := make([]byte, 12<<20)

@@ -177,6 +177,7 @@ func TestWhatRunsInASessionHereCannotAnswerByASharedConnection(t *testing.T) {
 }
 
 func TestALimpetThatKnowsNoQuestionsIsSaid(t *testing.T) {
+	testenv.Slow(t)
 	const old = `printf '%s bash /bin/bash\n%s system Linux x86_64\n%s uid 0\n%s limpet 1 1 /bin/true\n%s end 0\n' "$m" "$m" "$m" "$m" "$m"
 read -r line
 echo "limpet-ready $m {\"protocol\":[1,1],\"version\":\"0.1\",\"place\":\"x\"}"; exec sleep 1000

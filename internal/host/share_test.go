@@ -52,6 +52,7 @@ func processes(t *testing.T, name string) (pids []int) {
 }
 
 func TestAConnectionIsSharedByAll(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	m := machineOf(t, "sh")
 	sharing(t)
@@ -113,6 +114,7 @@ func dialNow(t *testing.T, target string, opts *host.Options) *host.Host {
 }
 
 func TestAConnectionThatNobodyUsesEnds(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	m := machineOf(t, "sh")
 	sharing(t)
@@ -137,6 +139,7 @@ func TestAConnectionThatNobodyUsesEnds(t *testing.T) {
 
 // A session that was there when a program opened it as a temporary one does not end with that program: the connection is not kept for that.
 func TestASessionThatWasThereIsNotTemporary(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	m := machineOf(t, "sh")
 	sharing(t)
@@ -154,6 +157,7 @@ func TestASessionThatWasThereIsNotTemporary(t *testing.T) {
 
 // Whoever is killed between, those who use the connection are told that it is lost, and the next has another one.
 func TestASharedConnectionIsLost(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	m := machineOf(t, "sh")
 	sharing(t)
@@ -191,6 +195,7 @@ func TestASharedConnectionIsLost(t *testing.T) {
 
 // A command that closes its output before it ends is said to have, and not by the name that programmers have for that.
 func TestWhatClosesTheConnectionIsNamed(t *testing.T) {
+	testenv.Slow(t)
 	sharing(t)
 	m := machineOf(t, "sh")
 	fifo := filepath.Join(m.home, "fifo")
@@ -234,6 +239,7 @@ func TestAConnectionThatCannotBeSharedIsOnesOwn(t *testing.T) {
 
 // What the command says all the time does not hold up that its connection is left to another process, and is told when it is lost.
 func TestACommandThatTalksIsShared(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	sharing(t)
 	m := machineOf(t, "sh")

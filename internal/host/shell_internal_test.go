@@ -11,10 +11,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 // A piece of a program takes longer than nothing may be heard, where the way is slow.
 func TestAPieceMayTakeLongerThanASignOfLife(t *testing.T) {
+	testenv.Slow(t)
 	const patience, slow = 50 * time.Millisecond, 300 * time.Millisecond
 	stdin, to, err := os.Pipe()
 	require.NoError(t, err)

@@ -125,6 +125,7 @@ func freePort(t *testing.T) string {
 }
 
 func TestOverSSH(t *testing.T) {
+	testenv.Slow(t)
 	s := startSSHD(t, "Banner "+"/etc/passwd")
 	ctx := testenv.Context(t)
 	for _, target := range []string{"ssh://there", "ssh://127.0.0.1:" + s.port, "ssh://" + userName(t) + "@there/"} {
@@ -153,6 +154,7 @@ func userName(t *testing.T) string {
 
 // What people have in their configuration for themselves does not spoil the pipe.
 func TestTheUsersSSHConfigurationCounts(t *testing.T) {
+	testenv.Slow(t)
 	s := startSSHD(t)
 	ctx := testenv.Context(t)
 	mux := filepath.Join(testenv.TempDir(t), "mux")
@@ -191,6 +193,7 @@ func TestTheUsersSSHConfigurationCounts(t *testing.T) {
 
 // The key is nowhere but in the agent, which is asked here alone.
 func TestTheUsersSSHAgentCounts(t *testing.T) {
+	testenv.Slow(t)
 	s := startSSHD(t)
 	socket := filepath.Join(testenv.TempDir(t), "agent")
 	agent := exec.Command("ssh-agent", "-D", "-a", socket)
@@ -220,6 +223,7 @@ func TestTheUsersSSHAgentCounts(t *testing.T) {
 }
 
 func TestWhySSHDoesNotReachAMachine(t *testing.T) {
+	testenv.Slow(t)
 	asks := freePort(t)
 	s := startSSHD(t, "Port "+asks, "Match LocalPort "+asks, "  PubkeyAuthentication no", "  PasswordAuthentication yes")
 	key := "  HostKeyAlias [127.0.0.1]:" + s.port
@@ -253,11 +257,13 @@ func TestWhySSHDoesNotReachAMachine(t *testing.T) {
 }
 
 func TestALoginThatEndsAtOnceIsAnError(t *testing.T) {
+	testenv.Slow(t)
 	startSSHD(t, "ForceCommand echo this account is closed; exit 1")
 	assert.ErrorContains(t, failing(t, "ssh://there", nil), "ssh ended with exit code 1; it said: this account is closed; the account over there, a startup file or a ForceCommand ends the login: try ssh HOST exec sh")
 }
 
 func TestALoginThatTalksIsListenedTo(t *testing.T) {
+	testenv.Slow(t)
 	startSSHD(t, `ForceCommand echo welcome; echo " to the machine" >&2; eval "$SSH_ORIGINAL_COMMAND"`)
 	h := dial(t, "ssh://there", nil)
 	_, err := h.List(testenv.Context(t), false)
@@ -265,6 +271,7 @@ func TestALoginThatTalksIsListenedTo(t *testing.T) {
 }
 
 func TestAKilledSSHLosesNothing(t *testing.T) {
+	testenv.Slow(t)
 	startSSHD(t)
 	ctx := testenv.Context(t)
 	h := dial(t, "ssh://there", &host.Options{Reconnect: -1})

@@ -96,6 +96,7 @@ func followATerminal(t *testing.T, m machine) {
 
 // What is asked while nobody can be reached waits, and goes on; what is not kept of what was printed meanwhile is said to be missed.
 func TestATerminalIsAskedWhenTheConnectionIsBack(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	target, to := switched(t)
 	there := "exec " + strings.TrimPrefix(m.target, "exec:")
@@ -144,6 +145,7 @@ func TestATerminalIsAskedWhenTheConnectionIsBack(t *testing.T) {
 
 // Who gives up does not wait until the connection is back.
 func TestWhoWaitsForATerminalCanGiveUp(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	target, to := switched(t)
 	to("exec " + strings.TrimPrefix(m.target, "exec:"))

@@ -121,6 +121,7 @@ func TestAMachineIsReachedByASocket(t *testing.T) {
 
 // A command goes on where it was when the program at the socket is killed.
 func TestAConnectionByASocketIsDialledAgain(t *testing.T) {
+	testenv.Slow(t)
 	o := offersConnect(t, filepath.Join(testenv.TempDir(t), "s"))
 	sharing(t)
 	for _, share := range []bool{false, true} {
@@ -152,6 +153,7 @@ func TestAConnectionByASocketIsDialledAgain(t *testing.T) {
 }
 
 func TestASocketThatLeadsToNoLimpetIsAClearError(t *testing.T) {
+	testenv.Slow(t)
 	const offer = "limpet connect --stdio"
 	dir := testenv.TempDir(t)
 	mute := offers(t, filepath.Join(dir, "sh"), func() *exec.Cmd { return exec.Command("sh") })

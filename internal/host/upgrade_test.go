@@ -19,6 +19,7 @@ import (
 
 // Whoever has the session goes on with it, by whichever connection.
 func TestASessionOverThereIsUpgraded(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
 	h, other := dial(t, m.target, nil), dial(t, m.target, nil)
@@ -66,6 +67,7 @@ func TestASessionOverThereIsUpgraded(t *testing.T) {
 
 // A command that runs is waited for. If the connection is lost meanwhile nothing is said of what came of it, and the session is there.
 func TestAnUpgradeThatIsCutLeavesTheSession(t *testing.T) {
+	testenv.Slow(t)
 	m := machineOf(t, "sh")
 	ctx := testenv.Context(t)
 	h, other := dial(t, m.target, &host.Options{Reconnect: -1}), dial(t, m.target, nil)

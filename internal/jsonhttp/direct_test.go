@@ -169,6 +169,7 @@ func TestCloseEndsAReadOfABody(t *testing.T) {
 }
 
 func TestAnAnswerThatComesBeforeAllWasSentIsRead(t *testing.T) {
+	testenv.Slow(t)
 	p := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, err := jsonhttp.Body(w, r, 10)
 		assert.ErrorIs(t, err, jsonhttp.ErrTooLarge)

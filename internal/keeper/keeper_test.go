@@ -108,6 +108,7 @@ func TestASessionOutlivesWhoMadeIt(t *testing.T) {
 }
 
 func TestASessionThatIsKeptKeepsThePromises(t *testing.T) {
+	testenv.Slow(t)
 	sessiontest.Run(t, func(t *testing.T) session.Handle {
 		return kept(t, registry(t, testenv.TempDir(t)), "s", nil)
 	})
@@ -194,6 +195,7 @@ func TestCloseFreesTheNameAndIsRemembered(t *testing.T) {
 }
 
 func TestWhoComesWhileItClosesGetsANewOne(t *testing.T) {
+	testenv.Slow(t)
 	r := registry(t, testenv.TempDir(t))
 	for range 5 {
 		k := kept(t, r, "s", nil)
@@ -272,6 +274,7 @@ func TestASessionOutlivesTheFilesOfItsShell(t *testing.T) {
 }
 
 func TestAKeeperThatIsKilledIsSaidToBe(t *testing.T) {
+	testenv.Slow(t)
 	r := registry(t, testenv.TempDir(t))
 	k := kept(t, r, "build", nil)
 	says(t, k, "cd /usr")
@@ -330,6 +333,7 @@ func TestAKeeperThatDoesNotAnswerIsToldAndCanBeKilled(t *testing.T) {
 }
 
 func TestAnIdleSessionEnds(t *testing.T) {
+	testenv.Slow(t)
 	r := registry(t, testenv.TempDir(t))
 	k := kept(t, r, "idle", &keeper.Spec{Dir: "/", Idle: 500 * time.Millisecond})
 	says(t, k, "cd /usr; sleep 1") // Work counts.
@@ -360,6 +364,7 @@ func TestSIGTERMEndsAKeeperInGoodOrder(t *testing.T) {
 }
 
 func TestAKeeperThatCannotStartSaysWhy(t *testing.T) {
+	testenv.Slow(t)
 	r := registry(t, testenv.TempDir(t))
 	r.Execute = func(string) *exec.Cmd { return exec.Command("sh", "-c", "echo no luck >&2; exit 3") }
 	_, err := r.Session(testenv.Context(t), "s", &keeper.Spec{})

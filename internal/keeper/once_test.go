@@ -83,6 +83,7 @@ func TestACommandWithAnIDRunsOnce(t *testing.T) {
 }
 
 func TestACommandWhoseKeeperDiedIsNotRunAgain(t *testing.T) {
+	testenv.Slow(t)
 	r := registry(t, testenv.TempDir(t))
 	k := kept(t, r, "s", nil)
 	begun := filepath.Join(testenv.TempDir(t), "begun")
@@ -142,6 +143,7 @@ func TestACommandThatDidNotRunMayBeAskedForAgain(t *testing.T) {
 
 // Keepers are killed at random moments, and each command is asked for until there is an answer.
 func TestNoIDRunsTwiceWheneverItsKeeperDies(t *testing.T) {
+	testenv.Slow(t)
 	r := registry(t, testenv.TempDir(t))
 	file := filepath.Join(testenv.TempDir(t), "ran")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

@@ -198,6 +198,7 @@ func TestAnUpgradeWaitsForTheCommandThatRuns(t *testing.T) {
 }
 
 func TestAnUpgradeThatCannotBeChangesNothing(t *testing.T) {
+	testenv.Slow(t)
 	testenv.NeedProc(t)
 	dir := testenv.TempDir(t)
 	k := kept(t, registry(t, dir), "s", nil)

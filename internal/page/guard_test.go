@@ -15,9 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/page"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 func TestWhatMayNotAskIsRefused(t *testing.T) {
+	testenv.Slow(t)
 	p := serve(t, newStand())
 	_, port, err := net.SplitHostPort(p.addr)
 	require.NoError(t, err)
@@ -187,6 +189,7 @@ func TestThePageLoadsItsOwnFilesAlone(t *testing.T) {
 
 // The parser of what programs print has its tests in JavaScript.
 func TestThePagesParser(t *testing.T) {
+	testenv.Slow(t)
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("no node")

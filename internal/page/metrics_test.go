@@ -68,6 +68,7 @@ func (p *served) metrics() map[string]float64 {
 }
 
 func TestMetricsSayWhatIsKnown(t *testing.T) {
+	testenv.Slow(t)
 	s := newStand()
 	s.questions = []questions.Open{asksToRun("one", "rm a"), asksToRun("two", "rm b"), asksForPassword("three", "p")}
 	began := time.Now()

@@ -173,6 +173,7 @@ func TestANewSessionIsFollowed(t *testing.T) {
 
 // A keeper that cannot be asked for a moment tells nothing a second time, and what it told before somebody looked is no news later.
 func TestANoticeIsToldOnce(t *testing.T) {
+	testenv.Slow(t)
 	s := newStand()
 	p := serve(t, s)
 	one := p.notices("notices=")

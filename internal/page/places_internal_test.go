@@ -100,6 +100,7 @@ func TestAnotherMachineHidesNothingOfThisOne(t *testing.T) {
 
 // A machine that does not answer is asked once at a time, and waited for no longer than others care to.
 func TestASlowMachineSlowsNobody(t *testing.T) {
+	testenv.Slow(t)
 	here, err := keeper.Open(testenv.TempDir(t))
 	require.NoError(t, err)
 	far := &farPlace{stuck: make(chan struct{}), list: []keeper.Listed{listed("a")}}

@@ -18,6 +18,7 @@ import (
 
 // A recording that is being written has in the list and on the page what there is.
 func TestARecordingIsPlayedWhileItIsWritten(t *testing.T) {
+	testenv.Slow(t)
 	c := withRecordings(t)
 	f, err := os.OpenFile(c.file("one.cast"), os.O_WRONLY|os.O_CREATE, 0o600)
 	require.NoError(t, err)
@@ -90,6 +91,7 @@ func TestARecordingThatShrinksEnds(t *testing.T) {
 
 // A browser that reads nothing holds up nobody: others play the same recording, and it goes on when it reads.
 func TestASlowBrowserHoldsUpNobodyWhoPlays(t *testing.T) {
+	testenv.Slow(t)
 	c := withRecordings(t)
 	recording, events := longRecording()
 	c.writes("one.cast", recording)

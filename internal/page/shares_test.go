@@ -334,6 +334,7 @@ func TestAShareLinkHasNothingOfASessionBefore(t *testing.T) {
 
 // What was open by a share link ends with it, at once.
 func TestWhatIsOpenByAShareLinkEndsWithIt(t *testing.T) {
+	testenv.Slow(t)
 	for name, end := range map[string]func(*served, shared){
 		"revoked": func(p *served, s shared) { p.revokes(s) },
 		"expired": func(*served, shared) {},

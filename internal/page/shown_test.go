@@ -58,6 +58,7 @@ func (p *served) shows(id string) *shown {
 }
 
 func TestAStreamShowsATerminal(t *testing.T) {
+	testenv.Slow(t)
 	p, r := withTerminals(t, &page.Options{Typing: true})
 	one := startOn(t, r, `printf before; read x; printf '\377\033[c\033[6nafter'; exit 3`)
 	_, err := one.Wait(testenv.Context(t), terminal.WaitOptions{Text: "before", Timeout: testenv.Patience})

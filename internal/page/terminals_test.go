@@ -183,6 +183,7 @@ func TestTerminalsAreListed(t *testing.T) {
 
 // The small pictures of a list are of what is on the screens now, are bounded, and no more than a few.
 func TestAListHasTheScreensOfItsLastTerminals(t *testing.T) {
+	testenv.Slow(t)
 	p, r := withTerminals(t, nil)
 	first := startOn(t, r, "exec sleep 1000")
 	var last *terminal.Terminal
@@ -383,6 +384,7 @@ func TestWhoeverHasTakenATerminalOverTypesAndNobodyElse(t *testing.T) {
 
 // A size that somebody else has set meanwhile stays.
 func TestASizeOfSomebodyElseIsLeftAsItIs(t *testing.T) {
+	testenv.Slow(t)
 	p, r := withTerminals(t, &page.Options{Typing: true})
 	one := startOn(t, r, "exec sleep 1000")
 	s := p.watch(one.ID(), nil)

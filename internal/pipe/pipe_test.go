@@ -146,6 +146,7 @@ func TestAPipeThatIsIdleStays(t *testing.T) {
 }
 
 func TestASilentSideIsGivenUp(t *testing.T) {
+	testenv.Slow(t)
 	near, _ := pairOf(t, short, pipe.Times{})
 	c, err := pipe.Client(testenv.Context(t), near)
 	require.NoError(t, err)

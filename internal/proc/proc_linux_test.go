@@ -112,6 +112,7 @@ func TestHasEnvWantsTheWholeEntry(t *testing.T) {
 // A process has no environment, for an instant, while it becomes another
 // program. Who asks just then must not take it for a stranger.
 func TestHasEnvHoldsDuringAnExec(t *testing.T) {
+	testenv.Slow(t)
 	entry := mark(t)
 	path := filepath.Join(t.TempDir(), "again")
 	require.NoError(t, os.WriteFile(path, []byte("(($1)) && exec bash \"$0\" $(($1 - 1))\necho ready; read -r; :\n"), 0o600))

@@ -233,6 +233,7 @@ func TestARequestThatAnswersIsKnown(t *testing.T) {
 
 // A program that asks and stands still, or answers what is no question, hides no others; and it is noticed when it does say what it asks.
 func TestWhoSaysNothingHidesNobody(t *testing.T) {
+	testenv.Slow(t)
 	dir := filepath.Join(testenv.TempDir(t), "asking")
 	q, ended := ask(t, testenv.Context(t), dir, "ls")
 	still, nonsense := filepath.Join(dir, "aaa.question"), filepath.Join(dir, "bbb.question")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/limpet-sh/limpet/internal/script"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 // variables are those that are set for the commands of TestFatal.
@@ -28,6 +29,7 @@ func lookup(name string) (value string, set bool) {
 // TestFatal has real bash as the oracle: after a fatal expansion, "bash -c" ends with 127 and
 // does not run the next line. Bash goes on with that line after any other error in the table.
 func TestFatal(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	for _, test := range []struct {
 		command string

@@ -90,6 +90,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 }
 
 func TestAHeaderThatIsTooLargeIsRefused(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	for size, want := range map[int]string{
 		30 << 10: "HTTP/1.1 200 OK\r\n",

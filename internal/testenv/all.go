@@ -24,7 +24,7 @@ func Repeats(quick, usual, all int) int {
 	return usual
 }
 
-// Slow skips a test that takes seconds with -short, that is in ./test quick.
+// Slow skips a test with -short, that is in ./test quick: one that takes a third of a second or more, or much of a processor.
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

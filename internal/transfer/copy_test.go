@@ -288,6 +288,7 @@ func TestACopyGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestAFileThatChangesIsAnError(t *testing.T) {
+	testenv.Slow(t)
 	both(t, func(t *testing.T, way func(*testing.T, string, string) (transfer.Source, transfer.Sink, string, string)) {
 		source := filepath.Join(testenv.TempDir(t), "f")
 		for name, change := range map[string]func(){

@@ -19,6 +19,7 @@ import (
 // filled it. While the watcher is kept from reading, a command floods its directory.
 // What happens in another one is then seen by the overflow alone.
 func TestAnEventThatIsLostInAFloodIsMadeUpFor(t *testing.T) {
+	testenv.Slow(t)
 	b, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
 	require.NoError(t, err)
 	most, err := strconv.Atoi(strings.TrimSpace(string(b)))

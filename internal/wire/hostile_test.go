@@ -82,6 +82,7 @@ func TestACommandThatIsAskedForTwiceRunsOnce(t *testing.T) {
 }
 
 func TestWhatMakesNoSenseIsRefused(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	s := serve(t, "socket")
 	for _, row := range []struct {
@@ -117,6 +118,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 }
 
 func TestABodyThatNeverEndsIsCutOff(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	s := serve(t, "socket")
 	conn, err := s.dial(testenv.Context(t))
@@ -178,6 +180,7 @@ func TestASlowReaderSlowsNobody(t *testing.T) {
 }
 
 func TestTwoHundredClientsAtOnce(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	s := serve(t, "socket")
 	var all sync.WaitGroup
@@ -216,6 +219,7 @@ func (b *breaking) Read(p []byte) (int, error) {
 }
 
 func TestAStreamThatBreaksGoesOn(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	s := serve(t, "socket")
 	file := filepath.Join(testenv.TempDir(t), "file")
@@ -272,6 +276,7 @@ func TestAPieceOfStdinThatComesTwiceCountsOnce(t *testing.T) {
 }
 
 func TestAPieceOfStdinThatIsTooLargeIsRefusedAndTheCommandGoesOn(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	const most = 256 << 10
 	s := serve(t, "socket")
@@ -289,6 +294,7 @@ func TestAPieceOfStdinThatIsTooLargeIsRefusedAndTheCommandGoesOn(t *testing.T) {
 }
 
 func TestAProgramThatIsGoneIsSaidToBe(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	client := wire.NewClient(func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, t.TempDir(), "s") })
 	defer client.Disconnect()

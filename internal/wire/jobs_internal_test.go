@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/jobs"
 	"github.com/limpet-sh/limpet/session"
 	"github.com/limpet-sh/limpet/terminal"
@@ -23,6 +24,7 @@ import (
 
 // At the socket of a program that is stopped (SIGSTOP) the kernel takes connections, and nobody answers.
 func TestCallsAboutJobsEndWhereNobodyAnswers(t *testing.T) {
+	testenv.Slow(t)
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)

@@ -132,6 +132,7 @@ func TestASessionThatNobodyKeepsIsNotUpgraded(t *testing.T) {
 }
 
 func TestASessionElsewhereKeepsThePromises(t *testing.T) {
+	testenv.Slow(t)
 	for _, way := range []string{"pipe", "socket"} {
 		run := sessiontest.Run
 		if way == "pipe" {

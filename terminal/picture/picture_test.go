@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/terminal/picture"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
@@ -69,6 +70,7 @@ func TestPNGShowsColorsAndTheCursor(t *testing.T) {
 
 // All characters of these have a form, whatever the scale is.
 func TestPicturesOfAllSizes(t *testing.T) {
+	testenv.Slow(t)
 	for _, size := range []screen.Size{{Cols: 1, Rows: 1}, {Cols: 40, Rows: 5}, {Cols: 200, Rows: 150}, {Cols: 400, Rows: 260}} {
 		s := painted(t, printed, size)
 		var p, v counter

@@ -91,6 +91,7 @@ func TestAnOwnerThatIsKilled(t *testing.T) {
 }
 
 func TestAClientThatIsKilledOrReadsNothingHoldsNobodyUp(t *testing.T) {
+	testenv.Slow(t)
 	s := serve(t, t.TempDir(), nil)
 	one := s.local(t, `read -rs; seq 500000; echo over; read -rs`)
 	sent := make(chan struct{})

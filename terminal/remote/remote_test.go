@@ -75,6 +75,7 @@ func waitFor(t testing.TB, one *remote.Terminal, o terminal.WaitOptions) termina
 }
 
 func TestEverythingCanBeDoneFromElsewhere(t *testing.T) {
+	testenv.Slow(t)
 	s := serve(t, t.TempDir(), nil)
 	one := s.start(t, bash)
 	waitFor(t, one, terminal.WaitOptions{Prompt: true})
@@ -245,6 +246,7 @@ func TestAContextEndsTheWaitOnBothSides(t *testing.T) {
 }
 
 func TestARecordingComesLineByLine(t *testing.T) {
+	testenv.Slow(t)
 	s := serve(t, t.TempDir(), nil)
 	one := s.start(t, `echo begun; read -rs; echo more; exit 0`)
 	waitFor(t, one, terminal.WaitOptions{Text: "begun"})
@@ -404,6 +406,7 @@ func TestARegistryIsServedOnce(t *testing.T) {
 }
 
 func TestCurl(t *testing.T) {
+	testenv.Slow(t)
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("no curl")
 	}

@@ -63,6 +63,7 @@ func (b *cutBody) Read(p []byte) (int, error) {
 
 // A viewer goes on where it was, whether a connection breaks, or what is between ends the stream as if all were well.
 func TestAViewerOutlivesItsConnection(t *testing.T) {
+	testenv.Slow(t)
 	for _, by := range []error{fmt.Errorf("%w: it is cut", remote.ErrUnreachable), io.EOF} {
 		s := serve(t, t.TempDir(), nil)
 		const cut = 300 << 10 // More than a piece.
@@ -151,6 +152,7 @@ func (f writer) Write(p []byte) (int, error) { return f(p) }
 
 // One that can do so in vain alone fails, and says why.
 func TestAViewerGivesUp(t *testing.T) {
+	testenv.Slow(t)
 	s := serve(t, t.TempDir(), nil)
 	way, _ := breaking(t, s.r, 0, fmt.Errorf("%w: it is cut", remote.ErrUnreachable))
 	client := way.Client()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/limpet-sh/limpet/internal/testenv"
 	"github.com/limpet-sh/limpet/terminal/picture"
 	"github.com/limpet-sh/limpet/terminal/screen"
 )
@@ -162,6 +163,7 @@ func checkParsed(t *testing.T, text []byte) (ok bool) {
 }
 
 func TestDamagedScreensAreErrorsOrCanBeShown(t *testing.T) {
+	testenv.Slow(t)
 	rng := rand.New(rand.NewPCG(3, 4))
 	e := screen.New(screen.Size{Cols: 8, Rows: 3}, nil)
 	_, _ = e.Write([]byte("\x1b[4:3;31mab\x1b[m漢e\u0301\x1b]8;;http://x\x1b\\link\x1b]2;title\a\x1b[?1049h\x1b[?1000;1006;6h\x1b[2;3r\x1b[3 qx👩‍👧"))

@@ -87,6 +87,7 @@ func (m *tmux) show(script []byte, size screen.Size) tmuxScreen {
 
 // TestScreensAreThoseOfTmux prints the same to tmux.
 func TestScreensAreThoseOfTmux(t *testing.T) {
+	testenv.Slow(t)
 	m := newTmux(t)
 	for _, c := range append(scripts(t), captures(t)...) {
 		if c.differs {

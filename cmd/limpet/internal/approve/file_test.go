@@ -14,6 +14,7 @@ import (
 
 	"github.com/limpet-sh/limpet/approval"
 	"github.com/limpet-sh/limpet/cmd/limpet/internal/approve"
+	"github.com/limpet-sh/limpet/internal/testenv"
 )
 
 func TestAFileIsTrustedIfNobodyButRootCanReplaceIt(t *testing.T) {
@@ -94,6 +95,7 @@ func ordinary(t testing.TB) (list []string) {
 }
 
 func TestTheFilesOfThisSystemMakeNoOrdinaryScriptAsk(t *testing.T) {
+	testenv.Slow(t)
 	asks, more, own, ofHome := 0, 0, 0, 0
 	brewed := strings.Fields("git python3 python node jq rg fd tree gawk make bash less gh docker")
 	brew := func(path string) approval.File {
