@@ -99,6 +99,7 @@ func TestDeletingOneDirectoryOfTheSessionDoesNotBrickTheShell(t *testing.T) {
 
 // Each row is followed by a command that must be answered as if nothing were.
 func TestNothingThatAScriptDoesCutsTheLine(t *testing.T) {
+	testenv.Slow(t)
 	for _, test := range []struct{ name, script string }{
 		{"a function named builtin", "builtin() { echo hijacked; return 9; }"},
 		{"builtin and command", "builtin() { return 9; }; command() { return 8; }"},

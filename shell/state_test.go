@@ -71,6 +71,7 @@ func TestEverythingPersistsFromCommandToCommand(t *testing.T) {
 }
 
 func TestEverythingIsRestoredAfterAnExit(t *testing.T) {
+	testenv.Slow(t)
 	for _, row := range stateTable {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -111,6 +112,7 @@ func TestEverythingComesBackFromAScriptThatExits(t *testing.T) {
 }
 
 func TestEverythingThatWasSavedIsRestoredAfterAKillWhileIdle(t *testing.T) {
+	testenv.Slow(t)
 	for _, row := range stateTable {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -92,6 +92,7 @@ func TestUpdateEnvTakesUpAVariableThatIsAsItWas(t *testing.T) {
 // Whatever commands have made of the shell, a caller's variable is there, nothing is printed, and $?
 // is that of the last command.
 func TestUpdateEnvInHostileStates(t *testing.T) {
+	testenv.Slow(t)
 	for _, setup := range []string{
 		"true",
 		"set -e", "set -u", "set -o posix", "set -eu; set -o posix", "set -x", "set -v", "set -T; set -E",
